@@ -1,0 +1,87 @@
+"""How an attempt ended, what verification said, and what may be tried again."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from controller.domain.ids import Digest
+from controller.domain.instant import InstantMs
+from controller.domain.money import UsdText
+from controller.domain.record import Record
+from controller.errors import Blame
+
+
+class EndKind(StrEnum):
+    """How an attempt's execution ended, as witnessed from outside the harness."""
+
+    NORMAL = "normal"  # the harness exited 0 before the hard limits
+    HARNESS_CRASH = "harness_crash"
+    TIMEOUT = "timeout"
+    HARD_LIMIT = "hard_limit"  # a request or money ceiling was crossed: a failure, never retried
+    PROVIDER_ERROR = "provider_error"  # the meter saw 5xx, 529 or 429 as the last answer and the harness then failed
+    INFRASTRUCTURE = "infrastructure"  # sandbox lost, limit not read back, isolation probe answered
+
+
+RETRYABLE: frozenset[EndKind] = frozenset(
+    {EndKind.HARNESS_CRASH, EndKind.TIMEOUT, EndKind.PROVIDER_ERROR, EndKind.INFRASTRUCTURE}
+)
+
+BLAME: dict[EndKind, Blame | None] = {
+    EndKind.NORMAL: None,
+    EndKind.HARNESS_CRASH: Blame.HARNESS,
+    EndKind.TIMEOUT: Blame.HARNESS,
+    EndKind.HARD_LIMIT: Blame.HARNESS,
+    EndKind.PROVIDER_ERROR: Blame.PROVIDER,
+    EndKind.INFRASTRUCTURE: Blame.SANDBOX,
+}
+
+
+class ArtifactRecord(Record):
+    """A file the guest uploaded under a grant, by digest. Acknowledged only after it was durable."""
+
+    name: str
+    digest: Digest
+    bytes: int
+    received_at: InstantMs
+
+
+class Gate(Record):
+    """One mandatory check of a verdict."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+class Verdict(Record):
+    """What verification in a network-less machine said of one patch."""
+
+    passed: bool
+    gates: tuple[Gate, ...]
+    patch_digest: Digest | None
+    changed_paths: tuple[str, ...]
+    soundness: Literal["black-box", "in-process"]
+
+
+class SelfReport(Record):
+    """What the harness says of itself: stored, compared, never used."""
+
+    usd: UsdText | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    turns: int | None = None
+    tool_calls: int | None = None
+
+
+class HarnessExit(Record):
+    """What the trusted shim around the harness wrote after it ended."""
+
+    exit_code: int | None
+    timed_out: bool
+    wall_ms: int
+    processes_peak: int | None = None
+    memory_peak_bytes: int | None = None
+    oom_kills: int | None = None
+    log_truncated: bool
+    tree_truncated: bool
