@@ -1,0 +1,22 @@
+"""A task with its content, as loaded from its directory."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from controller.domain.plan import TaskEntry
+from controller.domain.record import Record
+from controller.domain.tree import TreeFile
+
+
+class TaskBundle(Record):
+    """One problem with everything that is needed to run and verify it. Trees map POSIX paths to files."""
+
+    entry: TaskEntry
+    prompt: str
+    base: dict[str, TreeFile]  # what the harness receives, as one commit without history
+    verifier: dict[str, bytes]  # hidden: read by the verifier machine only
+    gold_patch: bytes
+    rehearsal_json: str | None  # the script the rehearsal model plays; None when the task can't be rehearsed
+    protected: tuple[str, ...]  # glob patterns of paths a patch must not change (tests, lockfiles, tool configuration)
+    verify_seconds: int = Field(default=120, ge=1, le=1800)
