@@ -1,0 +1,134 @@
+"""The typed bodies of statements: what each kind claims. Amounts are exact strings, times whole milliseconds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from controller.domain.ids import Digest
+from controller.domain.instant import InstantMs
+from controller.domain.money import UsdText
+from controller.domain.outcome import ArtifactRecord, EndKind, Verdict
+from controller.domain.record import Record
+from controller.errors import Blame
+
+
+class RoundStarted(Record):
+    """A controller took the round up. The first epoch is 1; each resume counts one more."""
+
+    manifest_digest: Digest
+    authorization_digest: Digest
+    epoch: int = Field(ge=1)
+    pool: str
+    isolation: Literal["vm", "container"]
+
+
+class AttemptIntended(Record):
+    """Written durably before the first outside effect of the attempt."""
+
+    run: str
+    number: int = Field(ge=1)
+    generation: int = Field(ge=1)
+    epoch: int
+
+
+class SandboxLeased(Record):
+    name: str
+    role: Literal["runner", "verifier"]
+    generation: int
+    created_at: InstantMs
+    expires_at: InstantMs
+
+
+class IsolationChecked(Record):
+    """The attempt's own isolation receipt by digest, and what was wrong with it (nothing, if it may count)."""
+
+    receipt_digest: Digest | None
+    probes_refused: int
+    mismatches: tuple[str, ...]
+
+
+class ResultAcknowledged(Record):
+    """Everything the guest left is durable on our side; from here on the sandbox may be destroyed."""
+
+    artifacts: tuple[ArtifactRecord, ...]
+    missing: tuple[str, ...]
+    wall_ms: int
+    end: EndKind
+    reason: str
+    self_reported_usd: UsdText | None
+
+
+class SandboxGone(Record):
+    name: str
+    generation: int
+    existed: bool
+    proof: str
+
+
+class VerdictReached(Record):
+    verdict: Verdict
+    verifier_image: Digest
+
+
+class AttemptSettled(Record):
+    """The meter's account of the attempt. `valid` is false when any accepted request stayed unknown or open."""
+
+    requests: int = Field(ge=0)
+    refusals: int = Field(ge=0)
+    tokens: dict[str, int]
+    usd: UsdText | None
+    valid: bool
+    problems: tuple[str, ...]
+
+
+class AttemptClassified(Record):
+    """The last word on one attempt."""
+
+    run: str
+    number: int
+    end: EndKind
+    reason: str
+    blame: Blame | None
+    retryable: bool
+    verified: bool | None
+    would_have_passed: bool
+
+
+class RunScored(Record):
+    """The one scored outcome of a logical run."""
+
+    outcome: Literal["success", "failure", "invalid"]
+    scored_attempt: int
+    attempts: int
+    usd: UsdText | None
+
+
+class CellHalted(Record):
+    """The controller can neither adopt nor accept this attempt, so it asks instead of spending again."""
+
+    attempt_id: str
+    number: int
+    reason: str
+    requests: int
+
+
+class OperatorAct(Record):
+    """What a person decided, in the log like everything else."""
+
+    act: Literal["resolve-lost", "resolve-failed", "stop", "resume"]
+    note: str
+    attempt_id: str | None = None
+
+
+class RoundStopped(Record):
+    rule: str
+    detail: str
+
+
+class RoundSettled(Record):
+    attempts: int
+    requests: int
+    usd: UsdText | None
+    invalid_runs: tuple[str, ...]
