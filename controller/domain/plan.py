@@ -85,6 +85,7 @@ class RoundManifest(Record):
     software: str
     seed: Seed
     replicates: int = Field(ge=1, le=10)
+    corpus_root: Digest  # RFC 6962 root over the tasks in byte order of their ids; see controller.evidence.corpus
     tasks: tuple[TaskEntry, ...] = Field(min_length=1)
     arms: tuple[Arm, ...] = Field(min_length=1)
     lanes: tuple[Lane, ...] = Field(min_length=1)
