@@ -1,0 +1,69 @@
+"""The frozen table of a round, rebuilt from its statements: a pure function, so that a checker gets the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.conductor.history import AttemptHistory, RunHistory, run_histories
+from controller.domain.dataset import AttemptRow, LogicalRunRow
+from controller.domain.outcome import EndKind
+from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.statement import Statement
+from controller.evidence.canonical import canonical
+from controller.settle import rules as settlement
+
+
+def dataset_rows(
+    manifest: RoundManifest, manifest_digest: str, statements: Sequence[Statement]
+) -> tuple[LogicalRunRow, ...]:
+    """One row per predeclared logical run, in schedule order; one that never happened has the outcome `missing`."""
+    histories = run_histories(statements)
+    return tuple(_row(manifest, manifest_digest, run, histories.get(run.id)) for run in manifest.schedule)
+
+
+def dataset_bytes(rows: Sequence[LogicalRunRow]) -> bytes:
+    """JSON lines, one row each, in canonical form."""
+    return b"".join(canonical(row) + b"\n" for row in rows)
+
+
+def _row(manifest: RoundManifest, digest: str, run: LogicalRun, history: RunHistory | None) -> LogicalRunRow:
+    task, arm = manifest.task(run.task), manifest.arm(run.arm)
+    attempts = tuple(_attempt_row(a) for a in history.attempts if a.classified is not None) if history else ()
+    scored = history.scored if history else None
+    return LogicalRunRow(
+        round_id=manifest.round_id,
+        manifest_digest=digest,
+        kind=manifest.kind,
+        task=run.task,
+        cluster=task.cluster,
+        stratum=task.stratum,
+        visibility=task.visibility,
+        arm=run.arm,
+        model=manifest.lane(arm.lane).model,
+        replicate=run.replicate,
+        outcome=scored.outcome if scored else "missing",
+        usd=settlement.sum_usd(a.usd for a in attempts) if scored else None,
+        wall_ms=sum(a.wall_ms for a in attempts) if scored else None,
+        attempts=attempts,
+        scored_attempt=scored.scored_attempt if scored else None,
+    )
+
+
+def _attempt_row(attempt: AttemptHistory) -> AttemptRow:
+    assert attempt.classified is not None
+    result, settled, classified = attempt.result, attempt.settled, attempt.classified
+    return AttemptRow(
+        attempt_id=attempt.attempt_id,
+        number=attempt.number,
+        end=EndKind(classified.end),
+        reason=classified.reason,
+        wall_ms=result.wall_ms if result else 0,
+        usd=settled.usd if settled else None,
+        requests=settled.requests if settled else 0,
+        turns=settled.requests if settled else None,
+        tool_calls=None,
+        tokens=dict(settled.tokens) if settled else {},
+        self_reported_usd=result.self_reported_usd if result else None,
+        verified=classified.verified,
+        would_have_passed=classified.would_have_passed,
+    )

@@ -1,0 +1,111 @@
+"""What the journal says of one logical run and of one attempt, as typed values. Pure: statements in, values out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from controller.domain import bodies
+from controller.domain.record import Record
+from controller.domain.statement import Statement, StatementKind
+
+R = TypeVar("R", bound=Record)
+
+
+def body_of(statement: Statement, model: type[R]) -> R:
+    """The typed body. Stored bytes are read in JSON mode, because strict Python mode refuses JSON's strings."""
+    return model.model_validate_json(json.dumps(statement.body))
+
+
+@dataclass(frozen=True)
+class AttemptHistory:
+    """One attempt as far as the journal knows it; None for what has not happened."""
+
+    attempt_id: str
+    run: str
+    number: int
+    generation: int
+    intended_epoch: int
+    leased: bodies.SandboxLeased | None
+    isolation: bodies.IsolationChecked | None
+    result: bodies.ResultAcknowledged | None
+    runner_gone: bool
+    verdict: bodies.VerdictReached | None
+    settled: bodies.AttemptSettled | None
+    classified: bodies.AttemptClassified | None
+
+
+@dataclass(frozen=True)
+class RunHistory:
+    """All attempts of one logical run, oldest first, and how it stands."""
+
+    run: str
+    attempts: tuple[AttemptHistory, ...]
+    halted: bodies.CellHalted | None  # the newest halt nobody has resolved
+    resolved: Mapping[str, str]  # attempt id -> resolve-lost or resolve-failed
+    scored: bodies.RunScored | None
+
+
+def run_histories(statements: Sequence[Statement]) -> dict[str, RunHistory]:
+    """Every logical run that the log mentions."""
+    by_subject: dict[str, list[Statement]] = {}
+    order: dict[str, list[str]] = {}
+    for statement in statements:
+        by_subject.setdefault(statement.subject, []).append(statement)
+        if statement.kind is StatementKind.ATTEMPT_INTENDED:
+            attempts = order.setdefault(body_of(statement, bodies.AttemptIntended).run, [])
+            if statement.subject not in attempts:
+                attempts.append(statement.subject)
+    runs = set(order) | {s.subject for s in statements if s.kind is StatementKind.RUN_SCORED}
+    return {run: _run_history(run, order.get(run, []), by_subject) for run in sorted(runs)}
+
+
+def _run_history(run: str, attempt_ids: Sequence[str], by_subject: Mapping[str, list[Statement]]) -> RunHistory:
+    own = by_subject.get(run, [])
+    halted: bodies.CellHalted | None = None
+    resolved: dict[str, str] = {}
+    for statement in own:
+        if statement.kind is StatementKind.CELL_HALTED:
+            halted = body_of(statement, bodies.CellHalted)
+        elif statement.kind is StatementKind.OPERATOR_ACT:
+            act = body_of(statement, bodies.OperatorAct)
+            if act.attempt_id is not None:
+                resolved[act.attempt_id] = act.act
+                halted = None
+    return RunHistory(
+        run=run,
+        attempts=tuple(attempt_history(name, by_subject.get(name, [])) for name in attempt_ids),
+        halted=halted,
+        resolved=resolved,
+        scored=newest(own, StatementKind.RUN_SCORED, bodies.RunScored),
+    )
+
+
+def newest(statements: Iterable[Statement], kind: StatementKind, model: type[R]) -> R | None:
+    """The newest body of that kind, or None."""
+    found = [statement for statement in statements if statement.kind is kind]
+    return body_of(found[-1], model) if found else None
+
+
+def attempt_history(attempt_id: str, statements: Sequence[Statement]) -> AttemptHistory:
+    """One attempt; its first statement is the intent."""
+    intents = [body_of(s, bodies.AttemptIntended) for s in statements if s.kind is StatementKind.ATTEMPT_INTENDED]
+    intent = intents[-1]
+    leased = newest(statements, StatementKind.SANDBOX_LEASED, bodies.SandboxLeased)
+    gone = newest(statements, StatementKind.SANDBOX_DESTROYED, bodies.SandboxGone)
+    return AttemptHistory(
+        attempt_id=attempt_id,
+        run=intent.run,
+        number=intent.number,
+        generation=intent.generation,
+        intended_epoch=intent.epoch,
+        leased=leased if leased is not None and leased.generation == intent.generation else None,
+        isolation=newest(statements, StatementKind.ISOLATION_RECEIPT, bodies.IsolationChecked),
+        result=newest(statements, StatementKind.RESULT_ACKNOWLEDGED, bodies.ResultAcknowledged),
+        runner_gone=gone is not None and gone.generation == intent.generation,
+        verdict=newest(statements, StatementKind.VERDICT, bodies.VerdictReached),
+        settled=newest(statements, StatementKind.ATTEMPT_SETTLED, bodies.AttemptSettled),
+        classified=newest(statements, StatementKind.ATTEMPT_CLASSIFIED, bodies.AttemptClassified),
+    )
