@@ -14,6 +14,20 @@ from controller.domain.record import Record
 from controller.errors import Blame
 
 
+class RoundFrozen(Record):
+    """The first statement of every round."""
+
+    manifest_digest: Digest
+    corpus_root: Digest
+
+
+class RoundAuthorized(Record):
+    """A signed grant came into force. The newest one holds."""
+
+    manifest_digest: Digest
+    authorization_digest: Digest  # of the payload, not of the envelope
+
+
 class RoundStarted(Record):
     """A controller took the round up. The first epoch is 1; each resume counts one more."""
 
@@ -132,3 +146,12 @@ class RoundSettled(Record):
     requests: int
     usd: UsdText | None
     invalid_runs: tuple[str, ...]
+
+
+class RoundClosed(Record):
+    """Nothing more will be run. The counts cover every predeclared logical run."""
+
+    success: int = Field(ge=0)
+    failure: int = Field(ge=0)
+    invalid: int = Field(ge=0)
+    missing: int = Field(ge=0)

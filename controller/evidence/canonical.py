@@ -1,0 +1,105 @@
+"""RFC 8785 bytes and a parser that accepts nothing else.
+
+Python's parser keeps the last of two equal keys, reads NaN and guesses encodings; every one of those would give two
+readers of the same signed bytes two meanings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, NoReturn, TypeVar
+
+import rfc8785
+from pydantic import ValidationError
+
+from controller.domain.record import Record
+from controller.errors import NotCanonical
+
+R = TypeVar("R", bound=Record)
+
+DEPTH_MAX: Final = 64  # no record of ours nests deeper than 10
+
+
+def dumps(value: Any) -> bytes:
+    """The RFC 8785 bytes of a JSON value. Raises NotCanonical for floats and what JSON can't hold exactly."""
+    _refuse_floats(value, "$", 0)
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise NotCanonical(f"value has no canonical form: {error}") from error
+
+
+def canonical(record: Record) -> bytes:
+    """The canonical bytes of a record: what is hashed and signed."""
+    return dumps(record.model_dump(mode="json"))
+
+
+def loads(data: bytes, where: str) -> Any:
+    """Parse bytes that must already be canonical; `where` names the file in the error.
+
+    Raises NotCanonical for duplicate keys, floats, NaN, bad UTF-8, excess depth and any other spelling of the value.
+    """
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in items:
+            if key in found:
+                raise NotCanonical(f"{where}: key {key!r} appears twice in one object")
+            found[key] = value
+        return found
+
+    def refuse(text: str) -> NoReturn:
+        raise NotCanonical(f"{where}: {text[:40]} is not an integer; signed JSON holds no floats")
+
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_float=refuse, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:  # ValueError covers bad UTF-8, bad JSON and endless digits
+        raise NotCanonical(f"{where}: {error}") from error
+    try:
+        expected = dumps(value)
+    except NotCanonical as error:
+        raise NotCanonical(f"{where}: {error}") from error
+    if expected != data:
+        place = next((i for i, (a, b) in enumerate(zip(expected, data, strict=False)) if a != b), len(expected))
+        raise NotCanonical(f"{where}: byte {place} differs from the RFC 8785 form of the same value")
+    return value
+
+
+def parse(data: bytes, kind: type[R], where: str = "input") -> R:
+    """Read one record from canonical bytes. Raises NotCanonical naming the file and the field."""
+    loads(data, where)
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the record"
+        raise NotCanonical(f"{where}: {field}: {first['msg']}") from error
+
+
+def lines(records: Iterable[Record]) -> bytes:
+    """JSON lines: the canonical bytes of each record, each ended by one newline."""
+    return b"".join(canonical(record) + b"\n" for record in records)
+
+
+def parse_lines(data: bytes, kind: type[R], where: str) -> tuple[R, ...]:
+    """Read JSON lines of canonical records. Raises NotCanonical naming file, line and field."""
+    if not data:
+        return ()
+    if not data.endswith(b"\n"):
+        raise NotCanonical(f"{where}: the last line has no newline")
+    return tuple(parse(line, kind, f"{where}:{number}") for number, line in enumerate(data[:-1].split(b"\n"), start=1))
+
+
+def _refuse_floats(value: Any, place: str, depth: int) -> None:
+    """Walk the value; floats are refused even when whole, because 1.0 and 1 would be two spellings of one value."""
+    if depth > DEPTH_MAX:
+        raise NotCanonical(f"{place[:80]}: nested deeper than {DEPTH_MAX}")
+    if isinstance(value, float):
+        raise NotCanonical(f"{place}: floats are not allowed in signed JSON")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_floats(item, f"{place}.{key}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for position, item in enumerate(value):
+            _refuse_floats(item, f"{place}[{position}]", depth + 1)
