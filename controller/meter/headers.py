@@ -1,0 +1,74 @@
+"""Which headers pass the meter, in both directions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller.domain.usage import Dialect
+
+# Hop-by-hop fields, credentials, traces of the path, and fields that would pick another account or repeat a charge.
+REQUEST_HEADERS_DROPPED: Final = frozenset(
+    {
+        "accept-encoding",
+        "anthropic-user-profile",
+        "anthropic-workspace-id",
+        "api-key",
+        "authorization",
+        "connection",
+        "content-length",
+        "cookie",
+        "expect",
+        "forwarded",
+        "host",
+        "idempotency-key",
+        "keep-alive",
+        "openai-organization",
+        "openai-project",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "via",
+        "x-api-key",
+        "x-goog-api-key",
+        "x-request-id",
+    }
+)
+REQUEST_PREFIXES_DROPPED: Final = ("x-forwarded-", "x-envoy-")
+RESPONSE_HEADERS_DROPPED: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-connection",
+        "set-cookie",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+def request_headers(headers: Iterable[tuple[str, str]], *, dialect: Dialect, key: str) -> list[tuple[str, str]]:
+    """The headers to forward: the harness's own, less what must not leave, plus the provider's key."""
+    pairs = list(headers)
+    named = {part.strip().lower() for name, value in pairs if name.lower() == "connection" for part in value.split(",")}
+    kept = [
+        (name, value)
+        for name, value in pairs
+        if (lowered := name.lower()) not in REQUEST_HEADERS_DROPPED
+        and lowered not in named
+        and not lowered.startswith(REQUEST_PREFIXES_DROPPED)
+    ]
+    credential = ("x-api-key", key) if dialect == "anthropic" else ("Authorization", f"Bearer {key}")
+    return [*kept, ("Accept-Encoding", "identity"), credential]
+
+
+def response_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The provider's headers as they came, less hop-by-hop fields and cookies."""
+    return [(name, value) for name, value in headers if name.lower() not in RESPONSE_HEADERS_DROPPED]
