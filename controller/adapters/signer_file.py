@@ -1,0 +1,71 @@
+"""The Signer port over a private key file that only its owner can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from controller.domain.keys import PublicKey
+from controller.errors import InvalidInput
+
+
+class FileSigner:
+    """Ed25519 from a PEM file (PKCS #8) of mode 0600."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self._key = PublicKey.of(private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+    @classmethod
+    def open(cls, path: Path) -> FileSigner:
+        """Read the key, or generate it at first use.
+
+        Raises InvalidInput when others may read the file or it holds no Ed25519 key.
+        """
+        if not path.exists():
+            _generate(path)
+        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise InvalidInput(f"{path}: the signing key may be read by others", remedy=f"Run `chmod 600 {path}`.")
+        try:
+            private = load_pem_private_key(path.read_bytes(), password=None)
+        except (ValueError, TypeError) as error:
+            raise InvalidInput(f"{path}: not an unencrypted PEM private key") from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise InvalidInput(f"{path}: the key is not Ed25519")
+        return cls(private)
+
+    @property
+    def key(self) -> PublicKey:
+        return self._key
+
+    def sign(self, message: bytes) -> bytes:
+        return self._private.sign(message)
+
+
+def _generate(path: Path) -> None:
+    """Write a new key all at once. When two processes race, the first one's key stays."""
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".key-")  # mode 0600
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
