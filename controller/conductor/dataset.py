@@ -9,7 +9,6 @@ from controller.domain.dataset import AttemptRow, LogicalRunRow
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.statement import Statement
-from controller.evidence.canonical import canonical
 from controller.settle import rules as settlement
 
 
@@ -19,11 +18,6 @@ def dataset_rows(
     """One row per predeclared logical run, in schedule order; one that never happened has the outcome `missing`."""
     histories = run_histories(statements)
     return tuple(_row(manifest, manifest_digest, run, histories.get(run.id)) for run in manifest.schedule)
-
-
-def dataset_bytes(rows: Sequence[LogicalRunRow]) -> bytes:
-    """JSON lines, one row each, in canonical form."""
-    return b"".join(canonical(row) + b"\n" for row in rows)
 
 
 def _row(manifest: RoundManifest, digest: str, run: LogicalRun, history: RunHistory | None) -> LogicalRunRow:

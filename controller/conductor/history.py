@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from controller.domain import bodies
+from controller.domain.outcome import EndKind
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 
@@ -35,6 +36,11 @@ class AttemptHistory:
     verdict: bodies.VerdictReached | None
     settled: bodies.AttemptSettled | None
     classified: bodies.AttemptClassified | None
+
+    @property
+    def isolation_voids(self) -> bool:
+        """True when nothing of the attempt may be judged: the machine, a limit or a probe failed."""
+        return self.result is not None and self.result.end is EndKind.INFRASTRUCTURE
 
 
 @dataclass(frozen=True)

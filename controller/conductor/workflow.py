@@ -1,0 +1,100 @@
+"""Logical runs as durable workflows on DBOS. It decides when; whether an effect happens again, only the journal decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from dbos import DBOS, DBOSConfiguredInstance, SetWorkflowID, WorkflowHandle
+
+from controller.conductor import running
+from controller.conductor.attempt import ATTEMPT_STEPS
+from controller.conductor.world import World
+from controller.errors import FairtrialError
+
+QUEUE: Final = "logical-runs"
+POLL_SECONDS: Final = 0.2
+UNFINISHED: Final = frozenset({"PENDING", "ENQUEUED", "DELAYED"})
+
+
+@DBOS.dbos_class()
+class RunWorkflows(DBOSConfiguredInstance):
+    """The workflow and its steps, bound to one world. Arguments and results are strings, so a restart can replay them."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        super().__init__(config_name=name)
+
+    @DBOS.workflow()
+    def conduct(self, run_id: str) -> str:
+        """Work on one logical run until it is scored, halted or stopped."""
+        while True:
+            planned = self.plan(run_id)
+            if planned in (running.SCORED, running.HALTED, running.STOPPED):
+                return planned
+            for step in ATTEMPT_STEPS:
+                if self.act(run_id, planned, step.name) == running.HALTED:
+                    return running.HALTED
+
+    @DBOS.step()
+    def plan(self, run_id: str) -> str:
+        """See `running.plan_next`."""
+        return running.plan_next(self._world, run_id)
+
+    @DBOS.step()
+    def act(self, run_id: str, attempt: str, step_name: str) -> str:
+        """See `running.act`."""
+        return running.act(self._world, run_id, attempt, step_name)
+
+
+def conduct_round(world: World, database: Path, *, fleet_size: int, on_progress: Callable[[], None]) -> dict[str, str]:
+    """Work on every unfinished logical run; returns what became of each.
+
+    Workflows that a killed controller left are recovered by the engine under their own ids; one that ended (halted,
+    stopped or failed) is followed by a new one under the next number. `on_progress` is called a few times per second.
+    """
+    DBOS(
+        config={
+            "name": "fairtrial",
+            "system_database_url": f"sqlite:///{database}",
+            "executor_id": "controller",  # one controller per round: the round's lock file sees to that
+            "application_version": "1",  # a resumed round must be recovered by whatever version resumes it
+            "log_level": "CRITICAL",  # failures are raised to the caller below, once
+        }
+    )
+    workflows = RunWorkflows(world, world.manifest.round_id)
+    DBOS.launch()
+    try:
+        DBOS.register_queue(QUEUE, worker_concurrency=fleet_size, polling_interval_sec=POLL_SECONDS)
+        handles = {run.id: _handle(workflows, run.id) for run in world.manifest.schedule}
+        return _wait(world, handles, on_progress)
+    finally:
+        DBOS.destroy()
+
+
+def _handle(workflows: RunWorkflows, run_id: str) -> WorkflowHandle[str]:
+    past = sorted(DBOS.list_workflows(workflow_id_prefix=f"{run_id}#"), key=lambda status: int(status.created_at or 0))
+    if past and past[-1].status in UNFINISHED:
+        return DBOS.retrieve_workflow(past[-1].workflow_id)
+    with SetWorkflowID(f"{run_id}#{len(past) + 1}"):
+        return DBOS.enqueue_workflow(QUEUE, workflows.conduct, run_id)
+
+
+def _wait(world: World, handles: dict[str, WorkflowHandle[str]], on_progress: Callable[[], None]) -> dict[str, str]:
+    """Results by logical run. The first failure that is nobody's outcome (a full disk, a lost machine) is raised last."""
+    waiting, results = dict(handles), dict[str, str]()
+    failure: FairtrialError | None = None
+    while waiting:
+        on_progress()
+        ended = [run_id for run_id, handle in waiting.items() if handle.get_status().status not in UNFINISHED]
+        for run_id in ended:
+            try:
+                results[run_id] = waiting.pop(run_id).get_result()
+            except FairtrialError as error:
+                failure, results[run_id] = failure or error, "failed"
+        world.clock.sleep(POLL_SECONDS)
+    on_progress()
+    if failure is not None:
+        raise failure
+    return results

@@ -1,0 +1,54 @@
+"""Everything one conducted round needs, passed as one value; there is no global state."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.domain.ids import AttemptId
+from controller.domain.keys import KeyRing
+from controller.domain.plan import RoundManifest
+from controller.domain.task import TaskBundle
+from controller.ports.clock import Clock
+from controller.ports.files import DurableFiles
+from controller.ports.harness import HarnessAdapter
+from controller.ports.journal import Journal
+from controller.ports.ledger import Artifacts, Ledger
+from controller.ports.patches import PatchTool
+from controller.ports.pool import Pool
+
+
+@dataclass(frozen=True)
+class World:
+    """A frozen round, its task contents, and the ports that act on it. Tokens derive from the round's secret."""
+
+    round_dir: Path
+    manifest: RoundManifest
+    manifest_digest: str
+    bundles: Mapping[str, TaskBundle]
+    harnesses: Mapping[str, HarnessAdapter]
+    journal: Journal
+    pool: Pool
+    ledger: Ledger
+    artifacts: Artifacts
+    patches: PatchTool
+    files: DurableFiles
+    clock: Clock
+    keys: KeyRing
+    secret: bytes
+    egress_socket: str
+    owner: str
+    epoch: int
+
+    def token(self, kind: str, attempt: AttemptId, generation: int) -> str:
+        """A 256-bit run-scoped token: derived, so that it need not be stored anywhere but in the guest."""
+        message = f"{kind}|{self.manifest_digest}|{attempt}|g{generation}".encode()
+        return f"{kind}_{hmac.new(self.secret, message, hashlib.sha256).hexdigest()}"
+
+
+def token_sha256(token: str) -> str:
+    """What ledgers store instead of the token: 64 hex digits."""
+    return hashlib.sha256(token.encode()).hexdigest()
