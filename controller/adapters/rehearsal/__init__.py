@@ -1,7 +1,13 @@
 """The rehearsal model: a scripted upstream that needs no key and no network.
 
-It speaks the Anthropic Messages, OpenAI Chat Completions and OpenAI Responses dialects and plays a task's script
-through whatever shell tool the harness offers. Results made with it are marked and can't be published as measurements.
+Input: the scripts of the tasks and a chance seed. Output: a web application that speaks the Anthropic Messages, OpenAI
+Chat Completions and OpenAI Responses dialects and plays a task's script through whatever shell tool the harness offers.
 
-This package's root imports nothing, so that reading a script (`rehearsal.script`) does not load a web server.
+Invariants: the answer to a request is a pure function of its body, its key, the script and the seed (only reply ids
+count requests); results made with it are marked and can't be published as measurements.
 """
+
+from controller.adapters.rehearsal.script import RehearsalScript, parse_script
+from controller.adapters.rehearsal.server import REHEARSAL_MODEL, app
+
+__all__ = ["REHEARSAL_MODEL", "RehearsalScript", "app", "parse_script"]

@@ -9,6 +9,9 @@ command; the last one either says that the work is done or fails the way a provi
     {"say": "Let me", "truncate": true}                          the stream breaks off before its end
 
 Any step may carry `sleep_ms`: how long the model thinks before it answers.
+
+Commands run in the repository's root. Harnesses differ in the shell they use (mini-swe-agent: `sh`, Codex: the user's
+login shell), so write them for POSIX `sh`, and let each end by itself within a few seconds.
 """
 
 from __future__ import annotations
