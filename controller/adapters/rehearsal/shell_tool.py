@@ -55,7 +55,7 @@ def _call(tool: OfferedTool, command: str) -> ToolCall | None:
 
 
 def _free_text(tool: OfferedTool, command: str) -> str:
-    """The input of a custom tool: JavaScript for Codex's code mode, which has its other tools in scope, else a command."""
+    """The input of a custom tool: a command, or JavaScript for Codex's code mode, which calls its other tools."""
     if "exec_command" in tool.description:
         arguments = json.dumps({"cmd": command, "yield_time_ms": _YIELD_MS})
         return f"const result = await tools.exec_command({arguments});\ntext(result.output);\n"
