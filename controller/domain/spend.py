@@ -1,0 +1,78 @@
+"""May one more request be accepted? The one rule of an attempt's and a logical run's ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Final
+
+from controller.domain.ids import AttemptId
+from controller.domain.limits import SpendLimits
+from controller.domain.money import UsdText, usd_from_text
+from controller.domain.record import Record
+from controller.domain.usage import RequestState
+
+REQUESTS_PER_ATTEMPT: Final = "requests_per_attempt"
+REQUESTS_PER_LOGICAL_RUN: Final = "requests_per_logical_run"
+USD_PER_ATTEMPT: Final = "usd_per_attempt"
+USD_PER_LOGICAL_RUN: Final = "usd_per_logical_run"
+COUNT_TOKENS_PER_ATTEMPT: Final = "count_tokens_per_attempt"
+# Not a ceiling reached: settled cost is below it, but what is in flight might still fill it. Ask again when it settles.
+USD_IN_FLIGHT: Final = "usd_in_flight"
+# Not ceilings either: the attempt may send nothing more.
+ATTEMPT_CLOSED: Final = "attempt_closed"
+ATTEMPT_EXPIRED: Final = "attempt_expired"
+CEILINGS: Final = frozenset(
+    {REQUESTS_PER_ATTEMPT, REQUESTS_PER_LOGICAL_RUN, USD_PER_ATTEMPT, USD_PER_LOGICAL_RUN, COUNT_TOKENS_PER_ATTEMPT}
+)
+
+
+class SpendRow(Record):
+    """What one accepted request of a logical run means for its ceilings."""
+
+    attempt_id: AttemptId
+    counts: bool
+    state: RequestState
+    usd: UsdText | None
+    estimate_usd: UsdText
+
+
+def _spent(row: SpendRow) -> Fraction:
+    if row.state in (RequestState.ACCEPTED, RequestState.SENT):
+        return Fraction(0)
+    # An unknown cost is taken at its upper bound here, so that an unanswered question never widens a budget.
+    return usd_from_text(row.usd if row.usd is not None else row.estimate_usd)
+
+
+def _in_flight(row: SpendRow) -> Fraction:
+    return usd_from_text(row.estimate_usd) if row.state in (RequestState.ACCEPTED, RequestState.SENT) else Fraction(0)
+
+
+def limit_reached(
+    rows: Iterable[SpendRow], limits: SpendLimits, *, attempt_id: AttemptId, counts: bool = True
+) -> str | None:
+    """The name of the limit that forbids one more request of the attempt, or None.
+
+    `rows` are all accepted requests of the logical run. Money is tested by "settled cost plus estimates in flight is
+    below the ceiling", so the sum may pass a ceiling by one request at most.
+    """
+    run = list(rows)
+    own = [row for row in run if row.attempt_id == attempt_id]
+    if not counts:
+        counted = sum(not row.counts for row in own)
+        return COUNT_TOKENS_PER_ATTEMPT if counted >= limits.count_tokens_per_attempt else None
+    if sum(row.counts for row in own) >= limits.requests_per_attempt:
+        return REQUESTS_PER_ATTEMPT
+    if sum(row.counts for row in run) >= limits.requests_per_logical_run:
+        return REQUESTS_PER_LOGICAL_RUN
+    scopes = (
+        (own, usd_from_text(limits.usd_per_attempt), USD_PER_ATTEMPT),
+        (run, usd_from_text(limits.usd_per_logical_run), USD_PER_LOGICAL_RUN),
+    )
+    for scope, ceiling, name in scopes:
+        if sum((_spent(row) for row in scope), Fraction(0)) >= ceiling:
+            return name
+    for scope, ceiling, _ in scopes:
+        if sum((_spent(row) + _in_flight(row) for row in scope), Fraction(0)) >= ceiling:
+            return USD_IN_FLIGHT
+    return None
