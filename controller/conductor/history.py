@@ -40,7 +40,7 @@ class AttemptHistory:
     @property
     def isolation_voids(self) -> bool:
         """True when nothing of the attempt may be judged: the machine, a limit or a probe failed."""
-        return self.result is not None and self.result.end is EndKind.INFRASTRUCTURE
+        return self.result is not None and self.result.end in (EndKind.INFRASTRUCTURE, EndKind.WRITTEN_OFF)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def _write_off(world: World, attempt: AttemptHistory, decision: str) -> None:
         artifacts=(),
         missing=(),
         wall_ms=0,
-        end=EndKind.INFRASTRUCTURE if decision == "resolve-lost" else EndKind.HARD_LIMIT,
+        end=EndKind.INFRASTRUCTURE if decision == "resolve-lost" else EndKind.WRITTEN_OFF,
         reason=f"decided by the operator after a halt: {decision.removeprefix('resolve-')}",
         self_reported_usd=None,
     )

@@ -1,4 +1,4 @@
-"""Logical runs as durable workflows on DBOS. It decides when; whether an effect happens again, only the journal decides."""
+"""Logical runs as durable workflows on DBOS. It decides when; only the journal decides whether an effect happens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNFINISHED: Final = frozenset({"PENDING", "ENQUEUED", "DELAYED"})
 
 @DBOS.dbos_class()
 class RunWorkflows(DBOSConfiguredInstance):
-    """The workflow and its steps, bound to one world. Arguments and results are strings, so a restart can replay them."""
+    """The workflow and its steps, bound to one world. Arguments and results are strings: a restart can replay them."""
 
     def __init__(self, world: World, name: str) -> None:
         self._world = world
@@ -82,7 +82,7 @@ def _handle(workflows: RunWorkflows, run_id: str) -> WorkflowHandle[str]:
 
 
 def _wait(world: World, handles: dict[str, WorkflowHandle[str]], on_progress: Callable[[], None]) -> dict[str, str]:
-    """Results by logical run. The first failure that is nobody's outcome (a full disk, a lost machine) is raised last."""
+    """Results by logical run. A failure that is nobody's outcome (a full disk, a lost machine) is raised last."""
     waiting, results = dict(handles), dict[str, str]()
     failure: FairtrialError | None = None
     while waiting:

@@ -21,6 +21,7 @@ class EndKind(StrEnum):
     HARD_LIMIT = "hard_limit"  # a request or money ceiling was crossed: a failure, never retried
     PROVIDER_ERROR = "provider_error"  # the meter saw 5xx, 529 or 429 as the last answer and the harness then failed
     INFRASTRUCTURE = "infrastructure"  # sandbox lost, limit not read back, isolation probe answered
+    WRITTEN_OFF = "written_off"  # a person decided that an ambiguous attempt is a failure
 
 
 RETRYABLE: frozenset[EndKind] = frozenset(
@@ -34,6 +35,7 @@ BLAME: dict[EndKind, Blame | None] = {
     EndKind.HARD_LIMIT: Blame.HARNESS,
     EndKind.PROVIDER_ERROR: Blame.PROVIDER,
     EndKind.INFRASTRUCTURE: Blame.SANDBOX,
+    EndKind.WRITTEN_OFF: Blame.CONTROLLER,
 }
 
 

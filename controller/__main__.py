@@ -1,0 +1,5 @@
+"""`python -m controller`."""
+
+from controller.cli.__main__ import entry
+
+entry()

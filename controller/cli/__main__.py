@@ -1,0 +1,58 @@
+"""`fairtrial` and `python -m controller.cli`: the one place that knows about exiting."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from controller.cli import render
+from controller.cli.verbs import app
+from controller.errors import ControllerFault, DiskFull, FairtrialError
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; the exit code. A traceback never reaches a user unless FAIRTRIAL_DEBUG asks for it."""
+    try:
+        command = typer.main.get_command(app)
+        code = command.main(args=arguments, prog_name="fairtrial", standalone_mode=False)
+        return int(code or 0)
+    except FairtrialError as fault:
+        return render.error(fault)
+    except KeyboardInterrupt:
+        render.note("fairtrial: interrupted. Attempts in flight go on; `fairtrial resume ROUND` takes them up.")
+        return 130
+    except typer.Exit as leave:
+        return leave.exit_code
+    except typer.Abort:
+        return 1
+    except Exception as fault:
+        return _foreign(fault)
+
+
+def _foreign(fault: Exception) -> int:
+    """Usage errors from the parser, and what we failed to foresee."""
+    show = getattr(fault, "show", None)
+    if callable(show):
+        show(file=sys.stderr)
+        return int(getattr(fault, "exit_code", 2))
+    if isinstance(fault, OSError) and fault.errno == 28:
+        return render.error(DiskFull(f"no space left on the device: {fault.filename or 'unknown file'}"))
+    if os.environ.get("FAIRTRIAL_DEBUG"):
+        raise fault
+    return render.error(
+        ControllerFault(
+            f"{type(fault).__name__}: {fault}",
+            remedy="This is a defect of fairtrial. Run again with FAIRTRIAL_DEBUG=1 and report the traceback.",
+        )
+    )
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    entry()

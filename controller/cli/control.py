@@ -1,0 +1,75 @@
+"""`fairtrial start`, `resume`, `stop` and `resolve`: conduct a round, or intervene in one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from controller.cli import render
+from controller.cli.options import Json, Round, settings
+
+
+def start(round_dir: Round, as_json: Json = False) -> None:
+    """Conduct a frozen and authorized round to its end.
+
+    Example: fairtrial start rounds/demo-1
+    """
+    conduct(round_dir, as_json)
+
+
+def resume(round_dir: Round, as_json: Json = False) -> None:
+    """Take up a round whose controller was stopped or killed; nothing done is done again.
+
+    Example: fairtrial resume rounds/latest
+    """
+    conduct(round_dir, as_json)
+
+
+def conduct(round_dir: Round, as_json: bool) -> None:
+    """Both verbs are one act: whatever is unfinished is worked on."""
+    from controller import wiring
+    from controller.cli.progress import RoundProgress
+    from controller.cli.status import describe
+    from controller.conductor import rounds
+
+    chosen = settings()
+    with wiring.conducting(chosen, round_dir) as world, RoundProgress(world.clock) as bar:
+        found = rounds.start(world, fleet_size=chosen.fleet_size, on_progress=bar.show)
+    render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
+
+
+def stop(round_dir: Round, note: Annotated[str, typer.Option(help="Why, for the log.")] = "no reason given") -> None:
+    """Ask a round to stop: attempts in flight end normally, no new one starts.
+
+    Example: fairtrial stop rounds/latest --note "maintenance tonight"
+    """
+    from controller import wiring
+    from controller.conductor import rounds
+
+    found = wiring.read_round(settings(), round_dir)
+    rounds.stop(found.journal, wiring.system_clock(), found.manifest.round_id, note)
+    render.result(None, as_json=False, text="The round stops after the attempts in flight; `fairtrial resume` goes on.")
+
+
+def resolve(
+    round_dir: Round,
+    run: Annotated[str, typer.Argument(help="The halted logical run, as `fairtrial status` names it.")],
+    decision: Annotated[
+        Literal["lost", "failed"],
+        typer.Option("--as", help="lost: an infrastructure fault, may be tried again; failed: the run is over."),
+    ],
+    note: Annotated[str, typer.Option(help="Why, for the log.")] = "no reason given",
+) -> None:
+    """Decide what a halted cell's attempt counts as. Its money counts in full either way, and the act is in the log.
+
+    Example: fairtrial resolve rounds/latest humanize.codex.r1 --as lost --note "power cut"
+    """
+    from controller import wiring
+    from controller.conductor import rounds
+
+    found = wiring.read_round(settings(), round_dir)
+    rounds.resolve(found.journal, wiring.system_clock(), run, decision, note)
+    render.result(
+        None, as_json=False, text=f"{run} is resolved as {decision}; go on with `fairtrial resume {round_dir}`."
+    )
