@@ -39,12 +39,16 @@ class LocalFiles:
 
     def create_file(self, path: Path, data: bytes) -> None:
         with _io_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
             temporary = Path(name)
             try:
                 _write(descriptor, data)
                 temporary.chmod(0o644)
                 os.link(temporary, path)
+            except FileExistsError:
+                if _read_regular(path, len(data), path) != data:
+                    raise
             finally:
                 temporary.unlink()
             _sync_directory(path.parent)

@@ -18,7 +18,10 @@ class DurableFiles(Protocol):
         ...
 
     def create_file(self, path: Path, data: bytes) -> None:
-        """Write one new file, all of it or nothing. Raises InvalidInput when it exists, DiskFull."""
+        """Write one new file and its parent directories, all of it or nothing; equal bytes may be written again.
+
+        Raises InvalidInput when the file exists with other bytes, DiskFull when there is no room.
+        """
         ...
 
     def read_directory(self, path: Path, *, bytes_max: int) -> dict[str, bytes]:

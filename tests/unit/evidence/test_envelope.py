@@ -5,7 +5,7 @@ import json
 
 import pytest
 from securesystemslib.dsse import Envelope as ReferenceEnvelope
-from securesystemslib.signer import SSlibKey
+from securesystemslib.signer._key import SSlibKey
 
 from controller.domain.keys import KeyRing, PublicKey
 from controller.errors import BadSignature

@@ -1,0 +1,65 @@
+"""Sign a grant, and read the one in force."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from controller.authorize import rules
+from controller.domain.authorization import Authorization, Caps
+from controller.domain.instant import InstantMs
+from controller.domain.keys import KeyRing
+from controller.errors import NotAuthorized
+from controller.evidence.canonical import canonical, parse
+from controller.evidence.envelope import AUTHORIZATION_TYPE, check, sign
+from controller.ports.clock import Clock
+from controller.ports.files import DurableFiles
+from controller.ports.signer import Signer
+
+_NAME: Final = re.compile(r"authorization(?:-([1-9][0-9]{0,3}))?\.dsse\.json")
+
+
+def authorize(
+    round_dir: Path,
+    manifest_digest: str,
+    caps: Caps,
+    signer: Signer,
+    clock: Clock,
+    *,
+    files: DurableFiles,
+    round_id: str,
+    expires_at: InstantMs,
+) -> Authorization:
+    """Write a signed grant beside the manifest; a second one gets its own file and takes the first one's place.
+
+    Raises InvalidInput for an expiry that is not in the future.
+    """
+    at = clock.now()
+    rules.check_expiry(at, expires_at)
+    grant = Authorization(
+        round_id=round_id, manifest_digest=manifest_digest, authorized_at=at, expires_at=expires_at, caps=caps
+    )
+    number = max(grant_paths(round_dir), default=0) + 1
+    name = "authorization.dsse.json" if number == 1 else f"authorization-{number}.dsse.json"
+    files.create_file(round_dir / name, sign(AUTHORIZATION_TYPE, canonical(grant), signer))
+    return grant
+
+
+def check_authorization(round_dir: Path, manifest_digest: str, keys: KeyRing, at: InstantMs) -> Authorization:
+    """The newest grant, if it is signed, binds this manifest and is in force.
+
+    Raises NotAuthorized, AuthorizationExpired, BadSignature or NotCanonical.
+    """
+    paths = grant_paths(round_dir)
+    if not paths:
+        raise NotAuthorized(f"{round_dir}: no authorization")
+    path = paths[max(paths)]
+    payload = check(path.read_bytes(), AUTHORIZATION_TYPE, keys, path.name)
+    return rules.check_in_force(parse(payload, Authorization, path.name), manifest_digest, at)
+
+
+def grant_paths(round_dir: Path) -> dict[int, Path]:
+    """The grants of a round by number; the first one bears no number in its name."""
+    matches = ((path, _NAME.fullmatch(path.name)) for path in round_dir.glob("authorization*.dsse.json"))
+    return {int(match.group(1) or 1): path for path, match in matches if match is not None}

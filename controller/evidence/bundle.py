@@ -1,0 +1,122 @@
+"""A bundle: the files of a published round and one signed index that names each by size and SHA-256."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from pydantic import Field
+
+from controller.domain.ids import Digest, Slug, sha256_digest
+from controller.domain.keys import KeyRing
+from controller.domain.record import Record
+from controller.errors import BundleRejected, InvalidInput
+from controller.evidence.canonical import canonical, parse
+from controller.evidence.envelope import INDEX_TYPE, check, sign
+from controller.ports.signer import Signer
+
+INDEX: Final = "index.dsse.json"
+MANIFEST: Final = "manifest.json"
+MANIFEST_ENVELOPE: Final = "manifest.dsse.json"
+AUTHORIZATION: Final = "authorization.dsse.json"
+STATEMENTS: Final = "statements.jsonl"
+CHECKPOINT: Final = "checkpoint.txt"
+LEDGER: Final = "ledger.jsonl"
+REFUSALS: Final = "refusals.jsonl"
+DATASET: Final = "dataset.jsonl"
+ANALYSIS: Final = "analysis.json"
+REPORT: Final = "report.html"
+KEYS: Final = "keys.json"
+REQUIRED: Final = frozenset(
+    {
+        MANIFEST, MANIFEST_ENVELOPE, AUTHORIZATION, STATEMENTS, CHECKPOINT, LEDGER, REFUSALS, DATASET, ANALYSIS,
+        REPORT, KEYS,
+    }
+)  # fmt: skip
+# Only these may be published: a file nobody thought of can't slip out with a round.
+_OPTIONAL: Final = re.compile(r"patches/[a-z0-9-]{1,63}\.patch|authorization-[1-9][0-9]{0,3}\.dsse\.json")
+BUNDLE_BYTES_MAX: Final = 512 * 2**20  # a round of 10,000 attempts is about 200 MB; a checker must not be filled up
+
+
+class IndexedFile(Record):
+    name: str
+    bytes: int = Field(ge=0)
+    digest: Digest
+
+
+class BundleIndex(Record):
+    """The signed list. `supersedes` is the digest of the index payload of the version before."""
+
+    schema_version: Literal["fairtrial.bundle/1"] = "fairtrial.bundle/1"
+    round_id: Slug
+    manifest_digest: Digest
+    version: int = Field(ge=1)
+    supersedes: Digest | None
+    files: tuple[IndexedFile, ...]
+
+
+def is_publishable_name(name: str) -> bool:
+    """True for the names a bundle may hold beside its index."""
+    return name in REQUIRED or _OPTIONAL.fullmatch(name) is not None
+
+
+def patch_name(attempt_id: str) -> str:
+    return f"patches/{attempt_id}.patch"
+
+
+def build(
+    round_files: Mapping[str, bytes],
+    signer: Signer,
+    *,
+    round_id: str,
+    manifest_digest: str,
+    version: int = 1,
+    supersedes: str | None = None,
+) -> dict[str, bytes]:
+    """The files and their signed index, in byte order of the names; the same bytes for the same input.
+
+    Raises InvalidInput naming files that may not be published, and those that are missing.
+    """
+    strange = sorted(name for name in round_files if not is_publishable_name(name))
+    absent = sorted(REQUIRED - round_files.keys())
+    if strange or absent:
+        raise InvalidInput(f"bundle: not publishable: {strange or 'none'}; missing: {absent or 'none'}")
+    index = BundleIndex(
+        round_id=round_id,
+        manifest_digest=manifest_digest,
+        version=version,
+        supersedes=supersedes,
+        files=_entries(round_files),
+    )
+    everything = {**round_files, INDEX: sign(INDEX_TYPE, canonical(index), signer)}
+    return {name: everything[name] for name in sorted(everything, key=str.encode)}
+
+
+def check_index(files: Mapping[str, bytes], keys: KeyRing) -> BundleIndex:
+    """The index, if a trusted key signed it and it names exactly the files that are there, with their bytes.
+
+    Raises BadSignature, NotCanonical, or BundleRejected naming the file.
+    """
+    if INDEX not in files:
+        raise BundleRejected(f"{INDEX} is missing")
+    index = parse(check(files[INDEX], INDEX_TYPE, keys, INDEX), BundleIndex, INDEX)
+    present = {name: data for name, data in files.items() if name != INDEX}
+    listed = {entry.name for entry in index.files}
+    for name in sorted(present.keys() ^ listed):
+        raise BundleRejected(f"{name} is {'not in the index' if name in present else 'missing'}")
+    for name in sorted(REQUIRED - listed):
+        raise BundleRejected(f"{name} is not among the files")
+    for entry, found in zip(index.files, _entries(present), strict=True):
+        if not is_publishable_name(entry.name):
+            raise BundleRejected(f"{entry.name} is not a name a bundle may hold")
+        if entry != found:
+            raise BundleRejected(f"{entry.name} has other bytes than the index says")
+    return index
+
+
+def _entries(files: Mapping[str, bytes]) -> tuple[IndexedFile, ...]:
+    return tuple(
+        IndexedFile(name=name, bytes=len(files[name]), digest=sha256_digest(files[name]))
+        for name in sorted(files, key=str.encode)
+    )

@@ -1,0 +1,44 @@
+"""Which typed body each kind of statement carries, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from controller.domain import bodies
+from controller.domain.record import Record
+from controller.domain.statement import Statement, StatementKind
+from controller.evidence.canonical import dumps, parse
+
+R = TypeVar("R", bound=Record)
+
+CLAIMS: Final[Mapping[StatementKind, type[Record]]] = {
+    StatementKind.ROUND_FROZEN: bodies.RoundFrozen,
+    StatementKind.ROUND_AUTHORIZED: bodies.RoundAuthorized,
+    StatementKind.ROUND_STARTED: bodies.RoundStarted,
+    StatementKind.ATTEMPT_INTENDED: bodies.AttemptIntended,
+    StatementKind.SANDBOX_LEASED: bodies.SandboxLeased,
+    StatementKind.ISOLATION_RECEIPT: bodies.IsolationChecked,
+    StatementKind.RESULT_ACKNOWLEDGED: bodies.ResultAcknowledged,
+    StatementKind.SANDBOX_DESTROYED: bodies.SandboxGone,
+    StatementKind.VERDICT: bodies.VerdictReached,
+    StatementKind.ATTEMPT_SETTLED: bodies.AttemptSettled,
+    StatementKind.ATTEMPT_CLASSIFIED: bodies.AttemptClassified,
+    StatementKind.RUN_SCORED: bodies.RunScored,
+    StatementKind.CELL_HALTED: bodies.CellHalted,
+    StatementKind.OPERATOR_ACT: bodies.OperatorAct,
+    StatementKind.ROUND_STOPPED: bodies.RoundStopped,
+    StatementKind.ROUND_SETTLED: bodies.RoundSettled,
+    StatementKind.ROUND_CLOSED: bodies.RoundClosed,
+}
+
+
+def claim(statement: Statement, kind: type[R]) -> R:
+    """The body as a record of the given type. Raises NotCanonical naming statement and field."""
+    return parse(dumps(statement.body), kind, f"statement {statement.sequence} ({statement.kind.value})")
+
+
+def check_claims(statements: tuple[Statement, ...]) -> None:
+    """Raises NotCanonical naming the first statement whose body is not what its kind claims."""
+    for statement in statements:
+        claim(statement, CLAIMS[statement.kind])
