@@ -8,7 +8,7 @@
     ├── MachineError       80..89   this machine lacks something
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
     ├── EvidenceError      90..94   bytes that do not prove what they claim
-    │   ├── NotCanonical 90     BadSignature 91       BundleRejected 92
+    │   ├── NotCanonical 90     BadSignature 91       BundleRejected 92     TreeRejected 93
     ├── SandboxError       95..97   a disposable VM failed us; never the harness's fault
     │   ├── SandboxLost 95      StaleGeneration 96    LimitsNotEnforced 97
     ├── MeterError         98..99   the meter cannot vouch for a number
@@ -162,6 +162,13 @@ class BadSignature(EvidenceError):
 class BundleRejected(EvidenceError):
     exit_code = 92
     remedy = "Do not rely on this bundle; ask its publisher for the original."
+
+
+class TreeRejected(EvidenceError):
+    """A harvested tree that is not well formed. A harness can cause it, so it is an outcome: a failed verdict."""
+
+    exit_code = 93
+    remedy = "Nothing to mend here: the attempt left a tree that can't be trusted, and its verdict is failed."
 
 
 class SandboxError(FairtrialError):
