@@ -46,8 +46,8 @@ def watch(round_dir: Round) -> None:
 def describe(found: RoundStatus) -> str:
     """The status as text."""
     spent = f"${found.usd}" if found.usd is not None else "unknown"
-    head = f"{found.round_id}: {found.state}, {found.scored} of {found.runs} logical runs scored, {found.attempts} attempts"
-    lines = [f"{head}, spent {spent}"]
+    counts = f"{found.scored} of {found.runs} logical runs scored, {found.attempts} attempts"
+    lines = [f"{found.round_id}: {found.state}, {counts}, spent {spent}"]
     if found.stopped_by:
         lines.append(f"stopped by {found.stopped_by}")
     lines += [f"  {cell.state:8} {cell.run}  {cell.detail}".rstrip() for cell in found.cells]

@@ -1,0 +1,81 @@
+"""The journal keeps its promises: append once, chained, durable, refused when the disk is."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from controller.adapters.journal_sql import SqlJournal
+from controller.domain.bodies import OperatorAct
+from controller.domain.instant import InstantMs
+from controller.domain.statement import StatementKind
+from controller.errors import ControllerFault, DiskFull
+from controller.evidence.log import check_chain
+
+KIND = StatementKind.OPERATOR_ACT
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> SqlJournal:
+    return SqlJournal.in_directory(tmp_path)
+
+
+def act(note: str) -> OperatorAct:
+    return OperatorAct(act="stop", note=note)
+
+
+def test_statements_come_back_in_order_and_chained(journal: SqlJournal) -> None:
+    for number in range(5):
+        journal.append(KIND, f"s{number}", act(str(number)), at=InstantMs(number))
+    statements = journal.statements()
+    assert [s.sequence for s in statements] == [0, 1, 2, 3, 4]
+    check_chain(statements)
+
+
+def test_the_same_statement_twice_is_one_and_another_body_is_refused(journal: SqlJournal) -> None:
+    first = journal.append(KIND, "s", act("a"), at=InstantMs(1))
+    assert journal.append(KIND, "s", act("a"), at=InstantMs(99)) == first
+    with pytest.raises(ControllerFault, match="append-only"):
+        journal.append(KIND, "s", act("b"), at=InstantMs(2))
+    assert len(journal.statements()) == 1
+
+
+def test_a_subjects_statements_and_the_newest_of_a_kind(journal: SqlJournal) -> None:
+    journal.append(KIND, "s", act("a"), at=InstantMs(1), key="k1")
+    journal.append(KIND, "other", act("x"), at=InstantMs(2))
+    journal.append(KIND, "s", act("b"), at=InstantMs(3), key="k2")
+    assert [s.body["note"] for s in journal.of("s")] == ["a", "b"]
+    newest = journal.find(KIND, "s")
+    assert newest is not None
+    assert newest.body["note"] == "b"
+    assert journal.find(StatementKind.VERDICT, "s") is None
+
+
+def test_a_second_opening_sees_what_the_first_wrote(tmp_path: Path) -> None:
+    SqlJournal.in_directory(tmp_path).append(KIND, "s", act("a"), at=InstantMs(1))
+    again = SqlJournal.in_directory(tmp_path)
+    again.append(KIND, "t", act("b"), at=InstantMs(2))
+    check_chain(again.statements())
+    assert len(again.statements()) == 2
+
+
+def test_threads_do_not_fork_the_chain(journal: SqlJournal) -> None:
+    def write(name: str) -> None:
+        for number in range(10):
+            journal.append(KIND, f"{name}{number}", act(name), at=InstantMs(number))
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    statements = journal.statements()
+    assert len(statements) == 40
+    check_chain(statements)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DiskFull, match="missing"):
+        SqlJournal(f"sqlite:///{tmp_path / 'missing' / 'journal.sqlite'}")

@@ -1,0 +1,59 @@
+"""Predeclared stop rules: an operator's stop, an error share above 5 %, and a stop that stands once written."""
+
+from __future__ import annotations
+
+from controller.conductor.stops import ATTEMPTS_BEFORE_SHARE, stop_reason
+from controller.domain import bodies
+from controller.domain.instant import InstantMs
+from controller.domain.outcome import EndKind
+from controller.domain.record import Record
+from controller.domain.statement import Statement, StatementKind
+from controller.evidence.log import next_statement
+from tests.unit.schedule.test_rules import classified
+
+
+def log(*entries: tuple[StatementKind, Record]) -> list[Statement]:
+    statements: list[Statement] = []
+    for kind, body in entries:
+        previous = statements[-1] if statements else None
+        statements.append(next_statement(previous, kind=kind, at=InstantMs(1), subject="s", body=body))
+    return statements
+
+
+def ends(count: int, end: EndKind) -> list[tuple[StatementKind, Record]]:
+    return [(StatementKind.ATTEMPT_CLASSIFIED, classified(end)) for _ in range(count)]
+
+
+def act(name: str) -> tuple[StatementKind, Record]:
+    body = bodies.OperatorAct.model_validate({"act": name, "note": "n"})
+    return StatementKind.OPERATOR_ACT, body
+
+
+def test_a_quiet_log_stops_nothing() -> None:
+    assert stop_reason([]) is None
+
+
+def test_more_than_five_percent_of_excused_attempts_stops_the_round() -> None:
+    exactly = log(*ends(95, EndKind.NORMAL), *ends(5, EndKind.INFRASTRUCTURE))
+    above = log(*ends(94, EndKind.NORMAL), *ends(3, EndKind.INFRASTRUCTURE), *ends(3, EndKind.PROVIDER_ERROR))
+    assert stop_reason(exactly) is None
+    assert stop_reason(above) is not None
+
+
+def test_harness_failures_never_stop_a_round() -> None:
+    assert stop_reason(log(*ends(100, EndKind.HARNESS_CRASH), *ends(100, EndKind.TIMEOUT))) is None
+
+
+def test_a_share_of_very_few_attempts_says_nothing() -> None:
+    assert stop_reason(log(*ends(ATTEMPTS_BEFORE_SHARE - 1, EndKind.INFRASTRUCTURE))) is None
+
+
+def test_an_operators_stop_stands_until_the_round_is_resumed() -> None:
+    assert stop_reason(log(act("stop"))) is not None
+    assert stop_reason(log(act("stop"), act("resume"))) is None
+    assert stop_reason(log(act("stop"), act("resume"), act("stop"))) is not None
+
+
+def test_a_written_stop_names_its_rule() -> None:
+    body = bodies.RoundStopped(rule="authorization", detail="usd: 2 of 1")
+    assert stop_reason(log((StatementKind.ROUND_STOPPED, body))) == ("authorization", "usd: 2 of 1")
