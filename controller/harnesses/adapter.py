@@ -1,0 +1,83 @@
+"""What an adapter offers, and the places inside a harness container that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from controller.domain.launch import LaunchContext, LaunchContract
+from controller.domain.outcome import SelfReport
+from controller.domain.usage import Dialect
+from controller.errors import InvalidPlan
+
+HOME: Final = "/home/agent"
+BIN: Final = "/opt/harness/bin"
+
+
+class HarnessAdapter(Protocol):
+    """One harness at one version."""
+
+    @property
+    def name(self) -> str:
+        """The slug by which plans name it."""
+        ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def image(self) -> str:
+        """The name of its image recipe."""
+        ...
+
+    @property
+    def dialect(self) -> Dialect:
+        """The provider API it speaks."""
+        ...
+
+    def check_settings(self, settings: Mapping[str, str]) -> None:
+        """Raises InvalidPlan naming every setting that the harness does not know or whose value it can't take."""
+        ...
+
+    def launch(self, context: LaunchContext) -> LaunchContract:
+        """How to start it for one attempt. Raises InvalidPlan for settings it does not know."""
+        ...
+
+    def self_report(self, files: Mapping[str, bytes], log: bytes) -> SelfReport:
+        """What it says of itself: `files` by report path, `log` its standard output and error.
+
+        Hostile bytes give an empty report, never an error: nothing depends on it.
+        """
+        ...
+
+
+def base_environment() -> dict[str, str]:
+    """The whole environment of a harness, before its adapter adds to it."""
+    return {
+        "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": HOME,
+        "USER": "agent",
+        "LOGNAME": "agent",
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "DO_NOT_TRACK": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",  # a harvested tree should hold the harness's edits, not caches of its checks
+    }
+
+
+def check_settings(harness: str, settings: Mapping[str, str], allowed: Mapping[str, tuple[str, ...]]) -> None:
+    """Compares `settings` with the values `allowed` for each name. Raises InvalidPlan with every fault."""
+    faults = []
+    for name, value in sorted(settings.items()):
+        if name not in allowed:
+            known = ", ".join(sorted(allowed)) or "none"
+            faults.append(f"settings.{name}: {harness} has no such setting; it knows: {known}")
+        elif value not in allowed[name]:
+            faults.append(f"settings.{name}: {value!r} is not one of {', '.join(allowed[name])}")
+    if faults:
+        raise InvalidPlan("\n".join(faults))
