@@ -1,0 +1,108 @@
+"""Read the plan and its files; write the round's directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from controller.domain.ids import sha256_digest
+from controller.domain.keys import KeyRing
+from controller.domain.rate_card import RateCard
+from controller.errors import InvalidPlan, RoundNotFound
+from controller.evidence.bundle import KEYS, MANIFEST, MANIFEST_ENVELOPE
+from controller.evidence.canonical import canonical, parse
+from controller.evidence.envelope import MANIFEST_TYPE, check, sign
+from controller.freeze import rules
+from controller.freeze.plan import RoundPlan, parse_plan
+from controller.freeze.rules import FreezeInputs
+from controller.ports.clock import Clock
+from controller.ports.files import DurableFiles
+from controller.ports.signer import Signer
+from controller.protocols.harness_round.manifest import HarnessRoundManifest
+
+TASKS_MAX: Final = 5_000  # a glob that catches more is a mistake
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A frozen round. The digest is of the bytes of `manifest.json`, and is the round's identity."""
+
+    manifest: HarnessRoundManifest
+    digest: str
+
+
+def read_plan(path: Path) -> RoundPlan:
+    """The plan in that file. Raises InvalidPlan with one line per problem."""
+    try:
+        return parse_plan(path.read_bytes(), path.name)
+    except OSError as error:
+        raise InvalidPlan(f"{path}: {error.strerror}") from error
+
+
+def find_tasks(plan: RoundPlan, plan_path: Path) -> tuple[Path, ...]:
+    """Every task directory the plan's paths and globs name, once each, in byte order.
+
+    Raises InvalidPlan naming each pattern that finds none.
+    """
+    found: set[Path] = set()
+    empty: list[str] = []
+    for position, pattern in enumerate(plan.tasks):
+        matches = {path.parent.resolve() for path in plan_path.parent.glob(f"{pattern.rstrip('/')}/task.toml")}
+        if not matches:
+            empty.append(f"{plan_path.name}: tasks[{position}]: {pattern!r} finds no directory with a task.toml")
+        found |= matches
+    if len(found) > TASKS_MAX:
+        empty.append(f"{plan_path.name}: tasks: {len(found)} directories, more than {TASKS_MAX}")
+    if empty:
+        raise InvalidPlan("\n".join(empty))
+    return tuple(sorted(found))
+
+
+def read_rate_card(plan: RoundPlan, plan_path: Path) -> RateCard:
+    """The rate card the plan names. Raises InvalidPlan naming file and field."""
+    path = plan_path.parent / plan.rate_card
+    try:
+        return RateCard.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InvalidPlan(f"{plan_path.name}: rate_card: {plan.rate_card}: {error.strerror}") from error
+    except ValidationError as error:
+        items = error.errors(include_url=False)
+        lines = [f"{path.name}: {'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}" for item in items]
+        raise InvalidPlan("\n".join(lines)) from error
+
+
+def freeze(inputs: FreezeInputs, out: Path, signer: Signer, clock: Clock, *, files: DurableFiles) -> Frozen:
+    """Write a new round directory with the signed manifest and the key that signed it.
+
+    Raises InvalidPlan with every problem, InvalidInput when the directory exists, DiskFull.
+    """
+    manifest = rules.manifest_of(inputs, at=clock.now())
+    data = canonical(manifest)
+    files.create_directory(
+        out,
+        {
+            MANIFEST: data,
+            MANIFEST_ENVELOPE: sign(MANIFEST_TYPE, data, signer),
+            KEYS: canonical(KeyRing(keys=(signer.key,))),
+        },
+    )
+    return Frozen(manifest, sha256_digest(data))
+
+
+def load_frozen(round_dir: Path, keys: KeyRing | None = None) -> Frozen:
+    """The manifest of a round, if a trusted key signed it; without `keys`, the keys written at freeze.
+
+    Raises RoundNotFound, BadSignature or NotCanonical.
+    """
+    try:
+        data = (round_dir / MANIFEST).read_bytes()
+        envelope = (round_dir / MANIFEST_ENVELOPE).read_bytes()
+        ring = keys or parse((round_dir / KEYS).read_bytes(), KeyRing, KEYS)
+    except OSError as error:
+        raise RoundNotFound(f"{round_dir}: {error.filename and Path(error.filename).name}: {error.strerror}") from error
+    if check(envelope, MANIFEST_TYPE, ring, MANIFEST_ENVELOPE) != data:
+        raise RoundNotFound(f"{round_dir}: {MANIFEST} is not what was signed")
+    return Frozen(parse(data, HarnessRoundManifest, MANIFEST), sha256_digest(data))
