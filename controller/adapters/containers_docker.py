@@ -1,0 +1,182 @@
+"""The Containers port over the `docker` SDK, spoken to a rootless podman through an SSH channel."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import docker
+import paramiko
+import requests
+import urllib3
+from docker.transport.basehttpadapter import BaseHTTPAdapter
+from docker.utils.socket import frames_iter
+
+from controller.errors import SandboxLost
+from controller.ports.containers import ContainerExit, ContainerSpec
+
+API_VERSION: Final = "1.41"
+ENGINE_SOCKET: Final = "/run/user/1000/engine.sock"
+CALL_SECONDS: Final = 120.0  # one call of the engine, under emulation and load
+TMPFS: Final = {"/tmp": "size=512m,mode=1777,nosuid,nodev", "/run": "size=16m,mode=755,nosuid,nodev"}  # noqa: S108
+CAPABILITIES: Final = ("SETUID", "SETGID", "KILL", "CHOWN", "DAC_OVERRIDE")
+
+OpenStream = Callable[[], paramiko.Channel]
+
+
+class DockerContainers:
+    """Runs containers one after another, or in parallel from several threads, on one engine."""
+
+    def __init__(self, open_stream: OpenStream) -> None:
+        """`open_stream` opens a byte stream to the engine's socket; it may raise SandboxLost."""
+        self._api = docker.APIClient(base_url="tcp://localhost:1", version=API_VERSION, timeout=CALL_SECONDS)
+        # Under this address the SDK takes the raw stream of a hijacked connection from an SSH channel.
+        self._api.base_url = "http+docker://ssh"
+        self._api.mount("http+docker://", _ChannelAdapter(open_stream))
+
+    def close(self) -> None:
+        """Close every stream to the engine."""
+        self._api.close()
+
+    def run(self, spec: ContainerSpec, *, timeout_seconds: float, output_bytes_max: int = 2**20) -> ContainerExit:
+        """Create, start, wait, remove. Kills every process of the container before it returns.
+
+        Raises SandboxLost when the engine does not answer or refuses the container.
+        """
+        try:
+            return self._run(spec, timeout_seconds, output_bytes_max)
+        except (
+            docker.errors.DockerException,
+            requests.RequestException,
+            urllib3.exceptions.HTTPError,
+            OSError,
+        ) as error:
+            raise SandboxLost(f"container {spec.name}: the engine failed: {error}") from error
+
+    def _run(self, spec: ContainerSpec, timeout_seconds: float, output_bytes_max: int) -> ContainerExit:
+        container = self._api.create_container(
+            image=f"localhost/{spec.image}:latest",
+            command=list(spec.argv),
+            entrypoint=[],
+            environment=spec.env,
+            name=spec.name,
+            host_config=self._host_config(spec),
+            volumes=[mount.target for mount in spec.mounts],
+        )["Id"]
+        try:
+            output = _Output(
+                self._api.attach_socket(container, {"stdout": 1, "stderr": 1, "stream": 1}), output_bytes_max
+            )
+            self._api.start(container)
+            exit_code = self._wait(container, timeout_seconds)
+            if exit_code is None:
+                self._api.kill(container)
+                self._wait(container, CALL_SECONDS)
+            state = self._api.inspect_container(container)["State"]
+            return ContainerExit(exit_code=exit_code, oom_killed=bool(state["OOMKilled"]), output=output.collect())
+        finally:
+            self._api.remove_container(container, force=True, v=True)
+
+    def _wait(self, container: str, timeout_seconds: float) -> int | None:
+        try:
+            return int(self._api.wait(container, timeout=timeout_seconds)["StatusCode"])
+        except (requests.ReadTimeout, TimeoutError):
+            return None
+        except requests.ConnectionError as error:
+            if "timed out" in str(error).lower():
+                return None
+            raise
+
+    def _host_config(self, spec: ContainerSpec) -> dict[str, Any]:
+        limits = spec.limits
+        config: dict[str, Any] = self._api.create_host_config(
+            binds=[f"{mount.source}:{mount.target}:{'rw' if mount.writable else 'ro'}" for mount in spec.mounts],
+            network_mode="none",
+            cpu_period=100_000,
+            cpu_quota=100_000 * limits.cpus,
+            mem_limit=limits.memory_bytes,
+            memswap_limit=limits.memory_bytes,
+            pids_limit=limits.processes,
+            cap_drop=["ALL"],
+            cap_add=list(CAPABILITIES),
+            security_opt=["no-new-privileges"],
+            read_only=True,
+            tmpfs=TMPFS,
+            log_config={"Type": "none"},
+            ipc_mode="private",
+        )
+        return config
+
+
+class _Output:
+    """Reads what PID 1 prints in a thread of its own, so that a full pipe never stops the container."""
+
+    def __init__(self, stream: Any, bytes_max: int) -> None:
+        self._stream = stream
+        self._max = bytes_max
+        self._kept = bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def collect(self) -> bytes:
+        """Everything printed so far; waits a little for the last bytes of a container that has ended."""
+        self._thread.join(timeout=10.0)
+        self._stream.close()
+        return bytes(self._kept)
+
+    def _read(self) -> None:
+        try:
+            for _, data in frames_iter(self._stream, tty=False):
+                self._kept += data[: self._max - len(self._kept)]
+        except (OSError, paramiko.SSHException):
+            return
+
+
+class _ChannelConnection(urllib3.connection.HTTPConnection):
+    """An HTTP connection whose socket is an SSH channel."""
+
+    def __init__(self, open_stream: OpenStream, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._open_stream = open_stream
+
+    def connect(self) -> None:
+        channel = self._open_stream()
+        channel.settimeout(CALL_SECONDS)
+        self.sock = channel  # type: ignore[assignment]
+
+
+class _ChannelPool(urllib3.connectionpool.HTTPConnectionPool):
+    def __init__(self, open_stream: OpenStream) -> None:
+        super().__init__("localhost", timeout=CALL_SECONDS, maxsize=8)
+        self._open_stream = open_stream
+
+    def _new_conn(self) -> _ChannelConnection:
+        return _ChannelConnection(self._open_stream, CALL_SECONDS)
+
+    def _get_conn(self, timeout: float | None = None) -> Any:
+        # urllib3 would ask an idle socket whether it is readable, which leaks two descriptors per SSH channel.
+        assert self.pool is not None
+        try:
+            return self.pool.get(block=False) or self._new_conn()
+        except queue.Empty:
+            return self._new_conn()
+
+
+class _ChannelAdapter(BaseHTTPAdapter):
+    def __init__(self, open_stream: OpenStream) -> None:
+        super().__init__()
+        self._pool = _ChannelPool(open_stream)
+
+    def get_connection_with_tls_context(self, request: Any, verify: Any, proxies: Any = None, cert: Any = None) -> Any:
+        return self._pool
+
+    def get_connection(self, url: Any, proxies: Any = None) -> Any:
+        return self._pool
+
+    def request_url(self, request: Any, proxies: Any) -> str:
+        return str(request.path_url)
+
+    def close(self) -> None:
+        self._pool.close()
