@@ -237,7 +237,7 @@ def is_same(expected: Any, actual: Any) -> bool:
 
 def judge(order: Fields) -> Fields:
     """The report of one order."""
-    report: Fields = {"schema": REPORT_SCHEMA, "passed": [], "failed": []}
+    report: Fields = {"schema_version": REPORT_SCHEMA, "passed": [], "failed": []}
     report["applied"], report["detail"] = apply_patch(order)
     report["tree_matches"] = report["applied"] and tree_digest(order["repository"]) == order["tree_digest"]
     if not report["tree_matches"]:
