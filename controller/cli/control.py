@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from controller.cli import render
 from controller.cli.options import Json, Round, settings
+
+if TYPE_CHECKING:
+    from controller.conductor.status import RoundStatus
 
 
 def start(round_dir: Round, as_json: Json = False) -> None:
@@ -26,17 +30,23 @@ def resume(round_dir: Round, as_json: Json = False) -> None:
     conduct(round_dir, as_json)
 
 
-def conduct(round_dir: Round, as_json: bool) -> None:
+def conduct(round_dir: Path, as_json: bool) -> None:
     """Both verbs are one act: whatever is unfinished is worked on."""
+    from controller.cli.status import describe
+
+    found = conduct_quietly(round_dir)
+    render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
+
+
+def conduct_quietly(round_dir: Path) -> RoundStatus:
+    """Conduct the round with a progress bar, and say how it stands."""
     from controller import wiring
     from controller.cli.progress import RoundProgress
-    from controller.cli.status import describe
     from controller.conductor import rounds
 
     chosen = settings()
     with wiring.conducting(chosen, round_dir) as world, RoundProgress(world.clock) as bar:
-        found = rounds.start(world, fleet_size=chosen.fleet_size, on_progress=bar.show)
-    render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
+        return rounds.start(world, fleet_size=chosen.fleet_size, on_progress=bar.show)
 
 
 def stop(round_dir: Round, note: Annotated[str, typer.Option(help="Why, for the log.")] = "no reason given") -> None:

@@ -1,0 +1,50 @@
+"""`fairtrial freeze` and `authorize`: what is fixed, and what may be spent on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli import render
+from controller.cli.options import Json, Round, settings
+
+
+def freeze(
+    plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The round's directory; must not exist.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Turn a plan into a signed manifest: tasks, arms, images, prices, limits, seed and schedule, fixed from here on.
+
+    Example: fairtrial freeze policies/rounds/demo.yaml --out rounds/demo-1
+    """
+    from controller import wiring
+
+    frozen = wiring.freeze_plan(settings(), plan, out)
+    text = f"{out}: {len(frozen.manifest.schedule)} logical runs frozen as {frozen.digest}"
+    render.result({"round": str(out), "manifest_digest": frozen.digest}, as_json=as_json, text=text)
+
+
+def authorize(
+    round_dir: Round,
+    attempts: Annotated[int | None, typer.Option(help="Most attempts; default: all the protocol allows.")] = None,
+    requests: Annotated[int | None, typer.Option(help="Most model requests.")] = None,
+    usd: Annotated[str | None, typer.Option(help="Most US dollars, for example 25.00.")] = None,
+    minutes: Annotated[int | None, typer.Option(help="Most harness minutes of all attempts together.")] = None,
+    valid_hours: Annotated[int, typer.Option(help="How long the grant holds.", min=1, max=24 * 90)] = 72,
+    as_json: Json = False,
+) -> None:
+    """Sign a grant to spend on exactly this manifest. Without one, `start` refuses.
+
+    Example: fairtrial authorize rounds/demo-1 --usd 5.00 --valid-hours 24
+    """
+    from controller import wiring
+
+    caps = wiring.full_caps(round_dir)
+    chosen = {"attempts": attempts, "requests": requests, "usd": usd, "timeout_minutes": minutes}
+    wanted = caps.model_dump() | {name: value for name, value in chosen.items() if value is not None}
+    granted = wiring.grant(settings(), round_dir, wanted, valid_hours=valid_hours)
+    text = f"authorized: {granted.caps.attempts} attempts, {granted.caps.requests} requests, ${granted.caps.usd}"
+    render.result(granted.model_dump(mode="json"), as_json=as_json, text=text)

@@ -1,0 +1,75 @@
+"""`fairtrial settle`, `analyse`, `publish` and `check`: from the log to a release, and from a release back to belief."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from controller.cli import render
+from controller.cli.options import Json, Round, settings
+
+
+def settle(round_dir: Round, as_json: Json = False) -> None:
+    """Close the books: every accepted request has one usage record or one zero-bill proof, or its run is invalid.
+
+    Example: fairtrial settle rounds/latest
+    """
+    from controller import wiring
+
+    total = wiring.settle_round(settings(), round_dir)
+    spent = f"${total.usd}" if total.usd is not None else "unknown cost"
+    text = f"settled: {total.attempts} attempts, {total.requests} requests, {spent}"
+    if total.invalid_runs:
+        text += f"; measurement-invalid: {', '.join(total.invalid_runs)}"
+    render.result(total.model_dump(mode="json"), as_json=as_json, text=text)
+
+
+def analyse(
+    source: Annotated[Path, typer.Argument(help="A settled round's directory, or a dataset in JSON lines.")],
+    protocol: Annotated[Literal["harness-round"], typer.Option(help="Whose rules decide.")] = "harness-round",
+    seed: Annotated[str | None, typer.Option(help="64 hex digits; for a dataset file only.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Estimates, intervals and decisions. For a round, also writes dataset.jsonl and analysis.json into it.
+
+    Example: fairtrial analyse rounds/latest --json
+    """
+    from controller import wiring
+
+    if source.is_dir():
+        found = wiring.analyse_round(settings(), source)
+    else:
+        found = wiring.analyse_dataset(source, seed=seed)
+    render.result(found.model_dump(mode="json"), as_json=as_json, text=wiring.conclusion(found))
+
+
+def publish(
+    round_dir: Round,
+    out: Annotated[Path, typer.Option("--out", help="Where releases go; each one is a new version.")],
+    as_json: Json = False,
+) -> None:
+    """Write the release: report, dataset, and a signed bundle that a stranger can check offline.
+
+    Example: fairtrial publish rounds/latest --out rounds/latest/release
+    """
+    from controller import wiring
+
+    released = wiring.publish_round(settings(), round_dir, out)
+    render.result({"release": str(released)}, as_json=as_json, text=f"published: {released}")
+
+
+def check(
+    bundle: Annotated[Path, typer.Argument(help="The bundle's directory.", show_default=False)],
+    key: Annotated[Path | None, typer.Option("--key", help="The publisher's public keys, to pin them.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a bundle offline: signatures, log, charges, schedule, dataset, every statistic. Trusts nothing in it.
+
+    Example: fairtrial check rounds/latest/bundle
+    """
+    from controller import wiring
+
+    report = wiring.check_bundle(bundle, key)
+    render.result(report.model_dump(mode="json"), as_json=as_json, text=wiring.describe_check(report))

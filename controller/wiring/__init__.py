@@ -1,0 +1,28 @@
+"""The composition root: settings become adapters, adapters become a world, and the command line calls nothing else."""
+
+from controller.wiring.freezing import freeze_plan
+from controller.wiring.releasing import analyse_dataset, analyse_round, check_bundle, publish_round, settle_round
+from controller.wiring.rounds import OpenRound, conducting, read_round, read_status
+from controller.wiring.tasks import check_task, load_bundle, verify_patch
+from controller.wiring.tools import grant, image_digests, image_store, make_pool, system_clock
+
+__all__ = [
+    "OpenRound",
+    "analyse_dataset",
+    "analyse_round",
+    "check_bundle",
+    "check_task",
+    "conducting",
+    "freeze_plan",
+    "grant",
+    "image_digests",
+    "image_store",
+    "load_bundle",
+    "make_pool",
+    "publish_round",
+    "read_round",
+    "read_status",
+    "settle_round",
+    "system_clock",
+    "verify_patch",
+]

@@ -1,0 +1,173 @@
+"""The services of a round and their configurations: meter, result API, egress proxy, and the scripted model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from controller.adapters.egress_envoy import EgressProxy
+from controller.adapters.flows import load_flows
+from controller.adapters.rehearsal.serve import RehearsalConfig
+from controller.adapters.services import Service
+from controller.api import ResultsConfig
+from controller.domain.plan import RoundManifest
+from controller.domain.record import Record
+from controller.errors import FairtrialError, InvalidInput
+from controller.proxy.config import MeterConfig
+from controller.settings import Settings
+
+UPSTREAMS: Final = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
+PROBE_SECONDS: Final = 2.0
+
+
+class RoundServices:
+    """Where the services of one round listen, and how they are started and ended."""
+
+    def __init__(
+        self, settings: Settings, round_dir: Path, manifest: RoundManifest, scripts: dict[str, Path], chance_seed: str
+    ) -> None:
+        self._settings = settings
+        self._round_dir = round_dir
+        self._manifest = manifest
+        self._scripts = scripts
+        self._chance_seed = chance_seed
+        self._sockets = runtime_directory(settings, round_dir)
+        self.directory = round_dir / "services"
+
+    @property
+    def egress_socket(self) -> Path:
+        """The one thing a machine can reach."""
+        return self._sockets / "egress.sock"
+
+    @property
+    def ledger_file(self) -> Path:
+        return self._round_dir / "ledger.sqlite"
+
+    @property
+    def artifacts_dir(self) -> Path:
+        return self._round_dir / "artifacts"
+
+    @property
+    def grants_file(self) -> Path:
+        return self._round_dir / "grants.sqlite"
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start or adopt every service, in the order in which they need one another; end them with the round.
+
+        A controller that is killed or interrupted leaves them running, so that an attempt in flight is metered to its
+        end and can be adopted; they end by themselves at their lifetime.
+        """
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        services = self._services()
+        try:
+            for service in services:
+                service.start()
+            yield
+        except FairtrialError:
+            _stop(services)
+            raise
+        _stop(services)
+
+    def _services(self) -> list[Service]:
+        providers = {lane.provider for lane in self._manifest.lanes}
+        upstreams = {name: UPSTREAMS[name] for name in providers if name in UPSTREAMS}
+        services = []
+        if "rehearsal" in providers:
+            upstreams["rehearsal"] = f"unix:{self._sockets / 'model.sock'}"
+            services.append(self._ours("rehearsal", self._rehearsal_config()))
+        meter = MeterConfig(
+            socket=str(self._sockets / "meter.sock"),
+            ledger=str(self.ledger_file),
+            rate_card=str(self._write("rate-card", self._manifest.rate_card)),
+            upstreams=upstreams,
+            keys=str(self._settings.keys_dir / "providers.json") if providers - {"rehearsal"} else None,
+        )
+        results = ResultsConfig(
+            socket=str(self._sockets / "results.sock"), artifacts=str(self.artifacts_dir), grants=str(self.grants_file)
+        )
+        return [*services, self._ours("meter", meter), self._ours("results", results), self._egress()]
+
+    def _rehearsal_config(self) -> RehearsalConfig:
+        return RehearsalConfig(
+            socket=str(self._sockets / "model.sock"),
+            chance_seed=self._chance_seed,
+            scripts={task: str(path) for task, path in self._scripts.items()},
+        )
+
+    def _ours(self, name: str, config: MeterConfig | ResultsConfig | RehearsalConfig) -> Service:
+        path = self._write(name, config)
+        argv = [sys.executable, "-m", "controller.cli", "serve", name, "--config", str(path)]
+        return self._service(name, argv, Path(config.socket))
+
+    def _egress(self) -> Service:
+        proxy = EgressProxy(
+            load_flows(self._settings.flows_file),
+            listen=self.egress_socket,
+            meter=self._sockets / "meter.sock",
+            results=self._sockets / "results.sock",
+            access_log=self.directory / "egress-access.log",
+        )
+        path = self.directory / "egress-config.json"
+        path.write_text(proxy.config_json())
+        proxy.validate(path)
+        return self._service("egress", proxy.argv(path), self.egress_socket)
+
+    def _service(self, name: str, argv: list[str], listens: Path) -> Service:
+        return Service(
+            name,
+            argv,
+            directory=self.directory,
+            lifetime_seconds=self._settings.service_lifetime_seconds,
+            ready=_healthy(listens),
+        )
+
+    def _write(self, name: str, config: Record) -> Path:
+        path = self.directory / f"{name}-config.json"
+        path.write_text(config.model_dump_json(indent=2))
+        path.chmod(0o600)
+        return path
+
+
+def _stop(services: list[Service]) -> None:
+    for service in reversed(services):
+        service.stop()
+
+
+def _healthy(path: Path) -> Callable[[], bool]:
+    """Whether `GET /healthz` over the Unix socket answers 200."""
+
+    def ask() -> bool:
+        try:
+            with socket.socket(socket.AF_UNIX) as link:
+                link.settimeout(PROBE_SECONDS)
+                link.connect(str(path))
+                link.sendall(b"GET /healthz HTTP/1.1\r\nHost: fairtrial\r\nConnection: close\r\n\r\n")
+                return link.recv(64).startswith((b"HTTP/1.1 200", b"HTTP/1.0 200"))
+        except OSError:
+            return False
+
+    return ask
+
+
+def runtime_directory(settings: Settings, round_dir: Path) -> Path:
+    """A short private directory for the round's sockets. Raises InvalidInput when somebody else prepared it."""
+    base = settings.runtime_dir
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = base.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        raise InvalidInput(
+            f"{base}: must be a directory of mode 0700 that belongs to you",
+            remedy="Remove it, or name another one with FAIRTRIAL_RUNTIME_DIR.",
+        )
+    name = hashlib.sha256(str(round_dir.resolve()).encode()).hexdigest()[:12]
+    path = base / name
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path

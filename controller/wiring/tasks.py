@@ -1,0 +1,84 @@
+"""Tasks: load one with its sources, qualify one, verify a patch against one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from controller.adapters.corpus_fs import load_task
+from controller.adapters.git_patch import GitPatches
+from controller.adapters.system_entropy import SystemEntropy
+from controller.adapters.task_sources import TaskSources
+from controller.domain.limits import SandboxLimits
+from controller.domain.outcome import Verdict
+from controller.domain.task import TaskBundle
+from controller.domain.tree_stream import HarvestedTree
+from controller.errors import InvalidInput, RoundNotFound
+from controller.ports.pool import Pool, SandboxRole, SandboxSpec
+from controller.settings import Settings
+from controller.verify import Qualification, qualify, verify
+from controller.wiring.tools import make_pool, require_images
+
+DIRECTORIES: Final = "tasks.json"
+LIFETIME_SECONDS: Final = 3600
+
+
+def load_bundle(settings: Settings, directory: Path) -> TaskBundle:
+    """The task with its base tree. Fetches pinned sources once. Raises InvalidTask."""
+    return load_task(directory, TaskSources(settings.sources_dir))
+
+
+def remember_tasks(round_dir: Path, directories: dict[str, Path]) -> None:
+    """Where the frozen tasks lie on this machine; their digests are in the manifest."""
+    text = json.dumps({name: str(path) for name, path in sorted(directories.items())}, indent=2)
+    (round_dir / DIRECTORIES).write_text(text)
+
+
+def task_directories(round_dir: Path) -> dict[str, Path]:
+    """The directory of every task of the round."""
+    try:
+        return {name: Path(path) for name, path in json.loads((round_dir / DIRECTORIES).read_text()).items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise RoundNotFound(f"{round_dir / DIRECTORIES}: {error}") from error
+
+
+def check_task(settings: Settings, directory: Path) -> Qualification:
+    """Qualify one task in a leased verifier machine."""
+    bundle = load_bundle(settings, directory)
+    pool, spec = make_pool(settings), _verifier(settings, "check")
+    try:
+        return qualify(pool.lease(spec), bundle, GitPatches())
+    finally:
+        pool.destroy(spec.name, generation=spec.generation)
+
+
+def verify_patch(settings: Settings, directory: Path, patch: Path) -> Verdict:
+    """One verdict on a stranger's patch, in a fresh verifier machine. Raises InvalidInput when it does not apply."""
+    bundle = load_bundle(settings, directory)
+    patches = GitPatches()
+    try:
+        data = patch.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{patch}: {error.strerror}") from error
+    tree = dict(patches.apply_check(bundle.base, data))
+    pool: Pool = make_pool(settings)
+    spec = _verifier(settings, "verify")
+    try:
+        return verify(pool.lease(spec), bundle, HarvestedTree(tree=tree), patches)[0]
+    finally:
+        pool.destroy(spec.name, generation=spec.generation)
+
+
+def _verifier(settings: Settings, purpose: str) -> SandboxSpec:
+    digests = require_images(settings, {"vm-verifier"})
+    return SandboxSpec(
+        name=f"{purpose}-{SystemEntropy().token_bytes(6).hex()}",
+        role=SandboxRole.VERIFIER,
+        image_digest=digests["vm-verifier"],
+        limits=SandboxLimits(),
+        lifetime_seconds=LIFETIME_SECONDS,
+        generation=1,
+        owner="fairtrial",
+        egress_socket=None,
+    )

@@ -1,0 +1,107 @@
+"""Single adapters, made from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from controller.adapters.files_durable import LocalFiles
+from controller.adapters.image_store import ImageStore
+from controller.adapters.pool_podman import PodmanPool
+from controller.adapters.pool_qemu import QemuPool
+from controller.adapters.signer_file import FileSigner
+from controller.adapters.system_clock import SystemClock
+from controller.adapters.system_entropy import SystemEntropy
+from controller.authorize import authorize
+from controller.domain.authorization import Authorization, Caps
+from controller.domain.instant import InstantMs
+from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
+from controller.domain.money import usd_from_text, usd_to_text
+from controller.errors import InvalidInput, MissingImage
+from controller.freeze import load_frozen
+from controller.ports.clock import Clock
+from controller.ports.files import DurableFiles
+from controller.ports.pool import Pool
+from controller.settings import Settings
+
+
+def system_clock() -> Clock:
+    """The clock of this machine."""
+    return SystemClock()
+
+
+def local_files() -> DurableFiles:
+    """Durable files on a local disk."""
+    return LocalFiles()
+
+
+def image_store(settings: Settings) -> ImageStore:
+    """The baked images."""
+    return ImageStore(settings.images_dir)
+
+
+def image_digests(settings: Settings) -> dict[str, str]:
+    """Every baked image by name. What a manifest names."""
+    return {image.name: image.digest for image in image_store(settings).list()}
+
+
+def require_images(settings: Settings, names: set[str]) -> dict[str, str]:
+    """The digests of all baked images. Raises MissingImage naming those that are wanted and absent."""
+    digests = image_digests(settings)
+    missing = sorted(names - digests.keys())
+    if missing:
+        raise MissingImage(f"not baked yet: {', '.join(missing)} (looked in {settings.images_dir})")
+    return digests
+
+
+def make_pool(settings: Settings) -> Pool:
+    """The pool the settings choose."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    if settings.pool == "podman":
+        return PodmanPool(image_store(settings), settings.pool_dir / "podman", clock)
+    return QemuPool(image_store(settings), settings.pool_dir / "qemu", clock, entropy)
+
+
+def publisher(settings: Settings) -> FileSigner:
+    """The key that signs manifests, grants and bundles; made at first use."""
+    return FileSigner.open(settings.keys_dir / "publisher.pem")
+
+
+def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None, *, valid_hours: int) -> Authorization:
+    """Sign an authorization. Without caps: every attempt the protocol allows, each with its ceilings.
+
+    Raises InvalidInput naming the cap that is not a sensible number.
+    """
+    try:
+        wanted = Caps.model_validate(caps) if caps else full_caps(round_dir)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidInput(f"cap {first['loc'][0]}: {first['msg']}") from error
+    clock = SystemClock()
+    frozen = load_frozen(round_dir)
+    return authorize(
+        round_dir,
+        frozen.digest,
+        wanted,
+        publisher(settings),
+        clock,
+        files=LocalFiles(),
+        round_id=frozen.manifest.round_id,
+        expires_at=InstantMs(clock.now() + valid_hours * 3_600_000),
+    )
+
+
+def full_caps(round_dir: Path) -> Caps:
+    """What the round uses at the very most."""
+    manifest = load_frozen(round_dir).manifest
+    runs = len(manifest.schedule)
+    attempts = runs * ATTEMPTS_PER_LOGICAL_RUN_MAX
+    return Caps(
+        logical_runs=runs,
+        attempts=attempts,
+        requests=attempts * manifest.spend_limits.requests_per_attempt,
+        usd=usd_to_text(attempts * usd_from_text(manifest.spend_limits.usd_per_attempt)),
+        timeout_minutes=max(1, -(-attempts * manifest.sandbox_limits.agent_seconds // 60)),
+    )
