@@ -46,7 +46,8 @@ class Trails:
     runs: dict[str, RunTrail] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)  # machine -> highest generation proven gone
     standing: dict[str, int] = field(default_factory=dict)  # machine -> generation leased and not destroyed afterwards
-    stopped: bool = False
+    stopped: bool = False  # by a predeclared rule
+    stopped_by_operator: bool = False
     settlement: list[bodies.RoundSettled] = field(default_factory=list)
     closing: list[bodies.RoundClosed] = field(default_factory=list)
 
@@ -111,8 +112,11 @@ def _attempt_event(trail: AttemptTrail, statement: Statement) -> None:
 
 
 def _run(trails: Trails, statement: Statement) -> None:
-    if statement.kind is StatementKind.OPERATOR_ACT and claim(statement, bodies.OperatorAct).attempt_id is None:
-        return  # about the round as a whole
+    if statement.kind is StatementKind.OPERATOR_ACT:
+        act = claim(statement, bodies.OperatorAct)
+        if act.attempt_id is None:
+            trails.stopped_by_operator = act.act == "stop"
+            return
     run = trails.runs.setdefault(statement.subject, RunTrail())
     if statement.kind is StatementKind.RUN_SCORED:
         run.scored.append(claim(statement, bodies.RunScored))

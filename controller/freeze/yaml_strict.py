@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 YAML_BYTES_MAX: Final = 256 * 2**10  # the largest plan we know of is 12 KB
+DEPTH_MAX: Final = 16  # a plan nests 4 deep; the parser's time grows with the square of the depth
 
 
 class StrictYamlError(Exception):
@@ -19,11 +20,18 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.repeated: list[str] = []
+        self.depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise StrictYamlError(f"line {self.line + 1}: aliases are not allowed")
-        return super().compose_node(parent, index)
+        if self.depth >= DEPTH_MAX:
+            raise StrictYamlError(f"line {self.line + 1}: nested deeper than {DEPTH_MAX}")
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()

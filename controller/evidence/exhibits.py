@@ -1,0 +1,98 @@
+"""The contents of a bundle as typed values, each read when a step first asks for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final, Protocol
+
+from controller.domain.authorization import Authorization
+from controller.domain.dataset import LogicalRunRow
+from controller.domain.ids import sha256_digest
+from controller.domain.keys import KeyRing
+from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.statement import Statement
+from controller.domain.usage import MeteredRequest, Refusal
+from controller.evidence import bundle
+from controller.evidence.canonical import parse, parse_lines
+from controller.evidence.envelope import AUTHORIZATION_TYPE, check
+from controller.evidence.trails import Trails, fold
+
+_GRANT: Final = re.compile(r"authorization(?:-([1-9][0-9]{0,3}))?\.dsse\.json")
+
+
+class Recompute(Protocol):
+    """What the check needs from the protocol and the stages above it. Every function is pure."""
+
+    def manifest(self, data: bytes) -> RoundManifest:
+        """Parse the protocol's manifest. Raises NotCanonical."""
+        ...
+
+    def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
+        """The schedule that the frozen seed gives."""
+        ...
+
+    def dataset(self, manifest: RoundManifest, manifest_digest: str, statements: Sequence[Statement]) -> bytes:
+        """`dataset.jsonl` as the statements give it."""
+        ...
+
+    def analysis(self, manifest: RoundManifest, dataset: bytes) -> bytes:
+        """`analysis.json` as the dataset gives it."""
+        ...
+
+
+class Exhibits:
+    """Files, the keys that are trusted, and what the files say. Reading raises EvidenceError."""
+
+    def __init__(self, files: Mapping[str, bytes], keys: KeyRing, recompute: Recompute) -> None:
+        self.files = files
+        self.keys = keys
+        self.recompute = recompute
+
+    @cached_property
+    def index(self) -> bundle.BundleIndex:
+        return bundle.check_index(self.files, self.keys)
+
+    @cached_property
+    def manifest(self) -> RoundManifest:
+        return self.recompute.manifest(self.files[bundle.MANIFEST])
+
+    @cached_property
+    def manifest_digest(self) -> str:
+        return sha256_digest(self.files[bundle.MANIFEST])
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        return parse_lines(self.files[bundle.STATEMENTS], Statement, bundle.STATEMENTS)
+
+    @cached_property
+    def trails(self) -> Trails:
+        return fold(self.statements)
+
+    @cached_property
+    def grants(self) -> tuple[Authorization, ...]:
+        """Every signed grant, oldest first."""
+        matches = ((name, _GRANT.fullmatch(name)) for name in self.files)
+        numbered = sorted((int(match.group(1) or 1), name) for name, match in matches if match)
+        return tuple(
+            parse(check(self.files[name], AUTHORIZATION_TYPE, self.keys, name), Authorization, name)
+            for _, name in numbered
+        )
+
+    @cached_property
+    def grant_digests(self) -> frozenset[str]:
+        """Digests of the grant files, as ROUND_STARTED names them."""
+        return frozenset(sha256_digest(data) for name, data in self.files.items() if _GRANT.fullmatch(name))
+
+    @cached_property
+    def ledger(self) -> tuple[MeteredRequest, ...]:
+        return parse_lines(self.files[bundle.LEDGER], MeteredRequest, bundle.LEDGER)
+
+    @cached_property
+    def refusals(self) -> tuple[Refusal, ...]:
+        return parse_lines(self.files[bundle.REFUSALS], Refusal, bundle.REFUSALS)
+
+    @cached_property
+    def dataset(self) -> tuple[LogicalRunRow, ...]:
+        return parse_lines(self.files[bundle.DATASET], LogicalRunRow, bundle.DATASET)

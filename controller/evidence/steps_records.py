@@ -1,0 +1,94 @@
+"""Steps 1 to 4: the files, the plan and the log are the ones that were signed."""
+
+from __future__ import annotations
+
+from controller.domain import bodies
+from controller.domain.ids import sha256_digest
+from controller.domain.keys import KeyRing
+from controller.domain.statement import Statement, StatementKind
+from controller.errors import BundleRejected
+from controller.evidence import bundle
+from controller.evidence.canonical import canonical, parse
+from controller.evidence.claims import check_claims, claim
+from controller.evidence.corpus import corpus_root
+from controller.evidence.envelope import MANIFEST_TYPE, check
+from controller.evidence.exhibits import Exhibits
+from controller.evidence.log import check_chain, checkpoint_of
+from controller.evidence.note import check_checkpoint, log_origin
+
+
+def check_index(exhibits: Exhibits) -> str:
+    """(1) The signed list and the files are the same."""
+    index = exhibits.index
+    parse(exhibits.files[bundle.KEYS], KeyRing, bundle.KEYS)
+    total = sum(entry.bytes for entry in index.files)
+    return f"{len(index.files)} files, {total} bytes, version {index.version}"
+
+
+def check_manifest(exhibits: Exhibits) -> str:
+    """(2) The manifest is the signed one, and the index is about it."""
+    payload = check(exhibits.files[bundle.MANIFEST_ENVELOPE], MANIFEST_TYPE, exhibits.keys, bundle.MANIFEST_ENVELOPE)
+    if payload != exhibits.files[bundle.MANIFEST]:
+        raise BundleRejected(f"{bundle.MANIFEST} is not what was signed")
+    if exhibits.index.manifest_digest != exhibits.manifest_digest:
+        raise BundleRejected("the index is about another manifest")
+    if exhibits.index.round_id != exhibits.manifest.round_id:
+        raise BundleRejected(f"the index is about round {exhibits.index.round_id!r}")
+    return f"round {exhibits.manifest.round_id}, {exhibits.manifest_digest}"
+
+
+def check_commitments(exhibits: Exhibits) -> str:
+    """(3) Corpus root and rate card digest follow from what they commit to."""
+    manifest = exhibits.manifest
+    root = corpus_root(manifest.tasks)
+    if manifest.corpus_root != root:
+        raise BundleRejected(f"corpus root is {manifest.corpus_root}, but the tasks give {root}")
+    card = sha256_digest(canonical(manifest.rate_card))
+    if manifest.rate_card_digest != card:
+        raise BundleRejected(f"rate card digest is {manifest.rate_card_digest}, but the card gives {card}")
+    return f"{len(manifest.tasks)} tasks under {root}; rate card {manifest.rate_card.name!r}"
+
+
+def check_statements(exhibits: Exhibits) -> str:
+    """(4) The log is complete, in order, typed, and about this manifest."""
+    statements = exhibits.statements
+    check_chain(statements)
+    check_claims(statements)
+    round_id = exhibits.manifest.round_id
+    signed = check_checkpoint(exhibits.files[bundle.CHECKPOINT], log_origin(round_id), exhibits.keys, bundle.CHECKPOINT)
+    found = checkpoint_of(round_id, statements)
+    if signed != found:
+        raise BundleRejected(
+            f"the checkpoint signs {signed.size} statements under {signed.root.hex()[:16]}, "
+            f"but the log has {found.size} under {found.root.hex()[:16]}"
+        )
+    _check_round_statements(exhibits)
+    return f"{found.size} statements under sha256:{found.root.hex()}"
+
+
+def _check_round_statements(exhibits: Exhibits) -> None:
+    """Every statement about the round as a whole names this manifest, and one of them comes first."""
+    named = [s for s in exhibits.statements if _manifest_named(s) is not None]
+    if not named or named[0].sequence != 0:
+        raise BundleRejected("the log does not begin by naming its manifest")
+    for statement in named:
+        if _manifest_named(statement) != exhibits.manifest_digest:
+            raise BundleRejected(f"statement {statement.sequence} is about another manifest")
+    starts = [claim(s, bodies.RoundStarted) for s in named if s.kind is StatementKind.ROUND_STARTED]
+    if not starts:
+        raise BundleRejected("the log never says that the round was started")
+    for start in starts:
+        if start.authorization_digest not in exhibits.grant_digests:
+            raise BundleRejected(f"epoch {start.epoch} started under a grant that is not in the bundle")
+
+
+def _manifest_named(statement: Statement) -> str | None:
+    match statement.kind:
+        case StatementKind.ROUND_FROZEN:
+            return claim(statement, bodies.RoundFrozen).manifest_digest
+        case StatementKind.ROUND_AUTHORIZED:
+            return claim(statement, bodies.RoundAuthorized).manifest_digest
+        case StatementKind.ROUND_STARTED:
+            return claim(statement, bodies.RoundStarted).manifest_digest
+        case _:
+            return None

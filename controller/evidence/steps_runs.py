@@ -1,0 +1,134 @@
+"""Step 6: nothing is missing, nothing is there twice, and every outcome follows from what was witnessed."""
+
+from __future__ import annotations
+
+from controller.domain.ids import ArmId, LogicalRunId, TaskId, attempt_id, logical_run_id, sha256_digest
+from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
+from controller.domain.outcome import RETRYABLE, EndKind
+from controller.errors import BundleRejected
+from controller.evidence.bundle import patch_name
+from controller.evidence.exhibits import Exhibits
+from controller.evidence.trails import AttemptTrail, RunTrail, Trails, machine_attempt
+
+
+def check_runs(exhibits: Exhibits) -> str:
+    """(6) One score per logical run; one end, one account and one destroyed machine per attempt."""
+    trails = exhibits.trails
+    scheduled = [run.id for run in exhibits.manifest.schedule]
+    for stranger in sorted(trails.runs.keys() - set(scheduled)):
+        raise BundleRejected(f"the log speaks of logical run {stranger!r}, which was never scheduled")
+    _check_machines(trails)
+    unscored = 0
+    for entry in exhibits.manifest.schedule:
+        if entry.id != logical_run_id(TaskId(entry.task), ArmId(entry.arm), entry.replicate):
+            raise BundleRejected(f"the schedule calls {entry.task} under {entry.arm} {entry.id!r}")
+        run = trails.runs.get(entry.id, RunTrail())
+        _check_attempts(exhibits, entry.id, run)
+        if len(run.scored) > 1:
+            raise BundleRejected(f"{entry.id} is scored {len(run.scored)} times")
+        if run.scored:
+            _check_score(entry.id, run)
+        elif run.halted or trails.stopped or trails.stopped_by_operator or trails.closing:
+            unscored += 1
+        else:
+            raise BundleRejected(f"{entry.id} has no score, and nothing says why")
+    patches = _check_patches(exhibits)
+    return (
+        f"{len(scheduled) - unscored} logical runs scored, {unscored} halted or stopped, "
+        f"{len(trails.attempts)} attempts, {patches} patches"
+    )
+
+
+def _check_machines(trails: Trails) -> None:
+    """No machine that was leased was left standing, unless its cell is halted and a person is to decide."""
+    for name, generation in sorted(trails.standing.items()):
+        if not trails.runs[trails.attempts[machine_attempt(name)].run].halted:
+            raise BundleRejected(f"machine {name} of generation {generation} was leased and never proven gone")
+
+
+def _check_attempts(exhibits: Exhibits, run_id: str, run: RunTrail) -> None:
+    numbers = [trail.number for trail in run.attempts]
+    if numbers != list(range(1, len(numbers) + 1)) or len(numbers) > ATTEMPTS_PER_LOGICAL_RUN_MAX:
+        raise BundleRejected(f"{run_id} has attempts {numbers}")
+    for trail in run.attempts:
+        if trail.attempt_id != attempt_id(exhibits.manifest_digest, LogicalRunId(run_id), trail.number):
+            raise BundleRejected(f"{trail.attempt_id} is not the name of attempt {trail.number} of {run_id}")
+        is_last = trail.number == len(numbers)
+        _check_attempt(exhibits.trails, trail, may_be_open=is_last and run.halted and not run.scored)
+        if not is_last and not _may_be_retried(trail):
+            raise BundleRejected(f"{run_id} was tried again after attempt {trail.number}, which may not be retried")
+
+
+def _may_be_retried(trail: AttemptTrail) -> bool:
+    classified = trail.classified[-1]
+    return classified.end in RETRYABLE and trail.settled[-1].valid
+
+
+def _check_attempt(trails: Trails, trail: AttemptTrail, *, may_be_open: bool) -> None:
+    """Settled, classified and destroyed exactly once; the last word agrees with result and verdict."""
+    for name, found in (
+        ("acknowledged", trail.results),
+        ("settled", trail.settled),
+        ("classified", trail.classified),
+        ("judged", trail.verdicts),
+    ):
+        optional = may_be_open or name == "judged"
+        if len(found) > 1 or (not found and not optional):
+            raise BundleRejected(f"{trail.attempt_id} is {name} {len(found)} times")
+    if trails.gone.get(trail.attempt_id, 0) < trail.generation and not may_be_open:
+        raise BundleRejected(f"the machine of {trail.attempt_id} was never proven gone")
+    if not trail.classified:
+        return
+    classified, end = trail.classified[0], trail.results[0].end
+    passed = trail.verdicts[0].verdict.passed if trail.verdicts else None
+    expected = (trail.run, trail.number, end, end in RETRYABLE, passed, bool(passed) and end is not EndKind.NORMAL)
+    claimed = (
+        classified.run,
+        classified.number,
+        classified.end,
+        classified.retryable,
+        classified.verified,
+        classified.would_have_passed,
+    )
+    if claimed != expected:
+        raise BundleRejected(f"{trail.attempt_id} is classified as {claimed[2:]}, but was witnessed as {expected[2:]}")
+    for verdict in trail.verdicts:
+        gates = verdict.verdict.gates
+        if verdict.verdict.passed and not (gates and all(gate.passed for gate in gates)):
+            raise BundleRejected(f"{trail.attempt_id} passed without passing every gate")
+
+
+def _check_score(run_id: str, run: RunTrail) -> None:
+    """The outcome follows from the last attempt, unless some account of the run did not settle."""
+    score = run.scored[0]
+    if not run.attempts:
+        raise BundleRejected(f"{run_id} is scored without an attempt")
+    last = run.attempts[-1]
+    outcome = "failure"
+    if not all(trail.settled[0].valid for trail in run.attempts):
+        outcome = "invalid"
+    elif last.classified[0].end is EndKind.NORMAL and last.classified[0].verified:
+        outcome = "success"
+        isolation = last.isolation[-1] if last.isolation else None
+        if isolation is None or isolation.mismatches:
+            raise BundleRejected(f"{run_id} succeeded in a sandbox whose isolation was not proven")
+    elif _may_be_retried(last) and last.number < ATTEMPTS_PER_LOGICAL_RUN_MAX:
+        raise BundleRejected(f"{run_id} was scored although it was to be tried again")
+    if (score.outcome, score.scored_attempt, score.attempts) != (outcome, last.number, len(run.attempts)):
+        raise BundleRejected(f"{run_id} is scored {score.outcome!r}, but its attempts give {outcome!r}")
+
+
+def _check_patches(exhibits: Exhibits) -> int:
+    """Every patch file belongs to a verdict, and every judged patch is there with the digest that was judged."""
+    judged = {
+        patch_name(trail.attempt_id): verdict.verdict.patch_digest
+        for trail in exhibits.trails.attempts.values()
+        for verdict in trail.verdicts
+    }
+    present = {name for name in exhibits.files if name.startswith("patches/")}
+    for name in sorted(present - judged.keys()):
+        raise BundleRejected(f"{name} belongs to no verdict")
+    for name, digest in sorted(judged.items()):
+        if digest is not None and (name not in present or sha256_digest(exhibits.files[name]) != digest):
+            raise BundleRejected(f"{name} is missing or is not the patch that was judged")
+    return len(present)

@@ -1,0 +1,156 @@
+"""Steps 5 and 7: nothing was spent without permission, and every charge is what the frozen prices make it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+
+from controller.domain import bodies
+from controller.domain.authorization import Authorization, attempt_ceiling, excesses
+from controller.domain.money import usd_from_text, usd_to_text
+from controller.domain.plan import Lane
+from controller.domain.rate_card import RateRow
+from controller.domain.rating import RateKey, find_row, price
+from controller.domain.statement import Statement, StatementKind
+from controller.domain.usage import MeteredRequest, RequestState
+from controller.errors import BundleRejected
+from controller.evidence.claims import claim
+from controller.evidence.consumption import Tally
+from controller.evidence.exhibits import Exhibits
+
+
+def check_authorization(exhibits: Exhibits) -> str:
+    """(5) Replay the log: each new attempt fitted under the grant in force, with ceilings for those in flight."""
+    manifest = exhibits.manifest
+    for grant in exhibits.grants:
+        if (grant.manifest_digest, grant.round_id) != (exhibits.manifest_digest, manifest.round_id):
+            raise BundleRejected("a grant is for another manifest or round")
+    tally = Tally(manifest.spend_limits, manifest.sandbox_limits)
+    for statement in exhibits.statements:
+        if statement.kind is StatementKind.ATTEMPT_INTENDED and not tally.has_attempt(statement.subject):
+            grant = _grant_in_force(exhibits.grants, statement)
+            run = claim(statement, bodies.AttemptIntended).run
+            ceiling = attempt_ceiling(manifest.spend_limits, manifest.sandbox_limits, opens_run=tally.opens_run(run))
+            over = excesses(grant.caps, tally.consumed.plus(ceiling))
+            if over:
+                raise BundleRejected(f"{statement.subject} was started beyond the caps: {'; '.join(over)}")
+        tally.add(statement)
+    used = tally.consumed
+    return f"{used.attempts} attempts, {used.requests} requests and {used.usd} USD under {len(exhibits.grants)} grants"
+
+
+def _grant_in_force(grants: Sequence[Authorization], statement: Statement) -> Authorization:
+    """The newest grant that had begun; it must not have ended."""
+    begun = [grant for grant in grants if grant.authorized_at <= statement.at]
+    if not begun or statement.at >= begun[-1].expires_at:
+        raise BundleRejected(f"{statement.subject} was started when no grant was in force")
+    return begun[-1]
+
+
+def check_charges(exhibits: Exhibits) -> str:
+    """(7) Price every request again; sum by attempt, by logical run and over the round."""
+    rows: dict[str, list[MeteredRequest]] = defaultdict(list)
+    for row in exhibits.ledger:
+        rows[row.attempt_id].append(row)
+    refusals = Counter(str(refusal.attempt_id) for refusal in exhibits.refusals if refusal.attempt_id is not None)
+    trails = exhibits.trails
+    for attempt_id in sorted(rows.keys() | refusals.keys()):
+        if attempt_id not in trails.attempts:
+            raise BundleRejected(f"the ledger has requests of {attempt_id}, which was never intended")
+    for attempt_id, trail in trails.attempts.items():
+        _check_rows(exhibits, trail.run, rows[attempt_id])
+        for settled in trail.settled:
+            found = _account(rows[attempt_id], refusals[attempt_id])
+            claimed = settled.model_copy(update={"problems": ()})
+            if claimed != found:
+                raise BundleRejected(
+                    f"{attempt_id} was settled at {settled.usd} USD for {settled.requests} requests, "
+                    f"but the ledger gives {found.usd} USD for {found.requests}"
+                )
+    _check_dataset_sums(exhibits)
+    return f"{len(exhibits.ledger)} requests priced again, {_check_totals(exhibits)} USD in all"
+
+
+def _check_rows(exhibits: Exhibits, run: str, rows: Sequence[MeteredRequest]) -> None:
+    scheduled = {entry.id: entry for entry in exhibits.manifest.schedule}
+    if run not in scheduled:
+        raise BundleRejected(f"logical run {run!r} was never scheduled")
+    lane = exhibits.manifest.lane(exhibits.manifest.arm(scheduled[run].arm).lane)
+    key = RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier)
+    card_row = find_row(exhibits.manifest.rate_card, key)
+    for position, row in enumerate(sorted(rows, key=lambda item: item.sequence), start=1):
+        if row.sequence != position or row.logical_run_id != run:
+            raise BundleRejected(f"{row.attempt_id}: request {position} is missing, or of another logical run")
+        _check_row(row, lane, card_row)
+
+
+def _check_row(row: MeteredRequest, lane: Lane, card_row: RateRow) -> None:
+    place = f"{row.attempt_id} request {row.sequence}"
+    if row.model != lane.model:
+        raise BundleRejected(f"{place} asked for model {row.model!r}, off its lane")
+    match row.state:
+        case RequestState.SETTLED:
+            if row.usage is None or row.usd is None:
+                raise BundleRejected(f"{place} is settled without usage or price")
+            if row.observed_model not in (None, *lane.observed_models):
+                raise BundleRejected(f"{place} was answered by {row.observed_model!r}, off its lane")
+            exact = usd_to_text(price(row.usage, card_row))
+            if row.usd != exact:
+                raise BundleRejected(f"{place} is charged {row.usd} USD, but the rate card gives {exact}")
+        case RequestState.ZERO_BILL:
+            if row.zero_bill_proof is None or row.usd not in (None, "0"):
+                raise BundleRejected(f"{place} is called free without a proof")
+        case RequestState.ACCEPTED | RequestState.SENT | RequestState.UNKNOWN:
+            if row.usd is not None:
+                raise BundleRejected(f"{place} has a price, though what it cost is unknown")
+
+
+def _account(rows: Sequence[MeteredRequest], refusals: int) -> bodies.AttemptSettled:
+    """What the ledger says of one attempt, in the form of the settlement."""
+    final = (RequestState.SETTLED, RequestState.ZERO_BILL)
+    valid = all(row.state in final for row in rows)
+    tokens: Counter[str] = Counter()
+    for row in rows:
+        tokens.update({str(name): count for name, count in (row.usage.tokens if row.usage else {}).items()})
+    total = sum((usd_from_text(row.usd) for row in rows if row.usd is not None), Fraction(0))
+    return bodies.AttemptSettled(
+        requests=sum(1 for row in rows if row.counts),
+        refusals=refusals,
+        tokens=dict(sorted(tokens.items())),
+        usd=usd_to_text(total) if valid else None,
+        valid=valid,
+        problems=(),
+    )
+
+
+def _check_dataset_sums(exhibits: Exhibits) -> None:
+    settled = {name: trail.settled[-1].usd for name, trail in exhibits.trails.attempts.items() if trail.settled}
+    for row in exhibits.dataset:
+        place = f"dataset: {row.task}.{row.arm}.r{row.replicate}"
+        for attempt in row.attempts:
+            if attempt.attempt_id not in settled or attempt.usd != settled[attempt.attempt_id]:
+                raise BundleRejected(f"{place}: {attempt.attempt_id} has another cost than its settlement")
+        if row.outcome != "missing" and row.usd != _sum([attempt.usd for attempt in row.attempts]):
+            raise BundleRejected(f"{place}: the cost is not the sum over its attempts")
+
+
+def _check_totals(exhibits: Exhibits) -> str | None:
+    """The settlement of the round against the attempts; returns the total."""
+    trails = exhibits.trails
+    accounts = [settled for trail in trails.attempts.values() for settled in trail.settled]
+    if not trails.settlement:
+        raise BundleRejected("the round was never settled")
+    claimed = trails.settlement[-1]
+    expected = (len(accounts), sum(a.requests for a in accounts), _sum([a.usd for a in accounts]))
+    if (claimed.attempts, claimed.requests, claimed.usd) != expected:
+        raise BundleRejected(f"the round is settled at {claimed.usd} USD, but its attempts sum to {expected[2]}")
+    return claimed.usd
+
+
+def _sum(parts: Sequence[str | None]) -> str | None:
+    """The exact sum; unknown as soon as one part is."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return usd_to_text(sum((usd_from_text(part) for part in known), Fraction(0)))
