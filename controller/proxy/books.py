@@ -1,0 +1,132 @@
+"""The meter's side of the ledger: blocking, durable calls made from the event loop, and what to do when one fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, ParamSpec, TypeVar
+
+import structlog
+
+from controller.adapters.http_service import Stop
+from controller.domain.ids import AttemptId, LogicalRunId, RequestId
+from controller.domain.money import UsdText
+from controller.domain.spend import ATTEMPT_CLOSED, ATTEMPT_EXPIRED, USD_IN_FLIGHT, USD_PER_ATTEMPT
+from controller.domain.usage import MeteredRequest, Refusal, RequestState
+from controller.errors import ControllerFault, LedgerUnavailable
+from controller.meter.admission import Refused
+from controller.ports.clock import Clock
+from controller.ports.ledger import AttemptOpening, Ledger, RequestEnd
+
+P = ParamSpec("P")
+T = TypeVar("T")
+THREADS: Final = 64  # each waits for a group commit, so their number bounds how many requests share one fsync
+REFUSALS_RECORDED_MAX: Final = 1_000  # per attempt; a harness that is refused more often tells us nothing new
+FLIGHT_SECONDS_MAX: Final = 900.0
+log = structlog.get_logger("meter")
+
+
+class Books:
+    """Asynchronous face of the Ledger port. After the first ledger error nothing is admitted and the service ends."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, stop: Stop) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._stop = stop
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="books")
+        self._refused: Counter[AttemptId | None] = Counter()
+        self._in_flight: Counter[LogicalRunId] = Counter()
+        self._ended = asyncio.Condition()
+        self.healthy = True
+
+    def close(self) -> None:
+        """Wait for the running calls."""
+        self._threads.shutdown(wait=True)
+
+    async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args, **kwargs))
+        except LedgerUnavailable as error:
+            if self.healthy:
+                log.error("ledger failed; admitting nothing more", error=str(error))
+            self.healthy = False
+            self._stop.fail(error)
+            raise
+
+    async def find(self, token_sha256: str) -> AttemptOpening | None:
+        """The open attempt of a token hash."""
+        return await self._call(self._ledger.find_by_token, token_sha256)
+
+    async def accept(self, row: MeteredRequest, estimate: UsdText, *, gone: Callable[[], bool]) -> None:
+        """Accept durably. Raises Refused for a limit.
+
+        While only the cost of requests in flight might fill the ceiling, waits for them instead of refusing: a refusal
+        for a limit ends the attempt, and an estimate is no ground for that. `gone` tells that the client has left.
+        """
+        run = row.logical_run_id
+        async with asyncio.timeout(FLIGHT_SECONDS_MAX):
+            while (limit := await self._call(self._ledger.accept, row, estimate_usd=estimate)) == USD_IN_FLIGHT:
+                async with self._ended:
+                    if not self._in_flight[run]:
+                        limit = USD_PER_ATTEMPT
+                        break
+                    await self._ended.wait()
+                if gone():
+                    raise Refused(400, "the client left before its request was accepted")
+        if limit is None:
+            self._in_flight[run] += 1
+        elif limit in (ATTEMPT_CLOSED, ATTEMPT_EXPIRED):
+            raise Refused(403, f"this attempt accepts no more requests ({limit})")
+        else:
+            raise Refused(403, f"the limit {limit} of this attempt is reached", limit=True)
+
+    async def mark_sent(self, row: MeteredRequest) -> None:
+        """Durably note that bytes are about to leave."""
+        await self._call(self._ledger.mark_sent, row.request_id)
+
+    async def finish(self, row: MeteredRequest, end: RequestEnd) -> RequestEnd:
+        """Record the one final state and return what was recorded.
+
+        An answer whose provider message was settled before is an incident, and becomes UNKNOWN.
+        """
+        try:
+            try:
+                await self._call(self._ledger.finish, row.request_id, end)
+            except ControllerFault as error:
+                log.error("incident", request_id=row.request_id, error=str(error))
+                end = RequestEnd(
+                    state=RequestState.UNKNOWN, ended_at=end.ended_at, status=end.status, note=f"incident: {error}"
+                )
+                await self._call(self._ledger.finish, row.request_id, end)
+        finally:
+            async with self._ended:
+                self._in_flight[row.logical_run_id] -= 1
+                if not self._in_flight[row.logical_run_id]:
+                    del self._in_flight[row.logical_run_id]
+                self._ended.notify_all()
+        return end
+
+    async def refuse(self, attempt_id: AttemptId | None, refused: Refused) -> None:
+        """Record a refusal, up to a bound per attempt; a refusal for a limit is always recorded once."""
+        key = attempt_id
+        self._refused[key] += 1
+        log.info("refused", attempt_id=attempt_id, status=refused.status, reason=refused.reason, limit=refused.limit)
+        if self._refused[key] > REFUSALS_RECORDED_MAX and not refused.limit:
+            return
+        await self._call(
+            self._ledger.refuse,
+            Refusal(
+                attempt_id=attempt_id,
+                at=self._clock.now(),
+                reason=refused.reason,
+                status=refused.status,
+                limit=refused.limit,
+            ),
+        )
+
+
+def request_id_of(token: bytes) -> RequestId:
+    """The identity of one received HTTP request: ours alone, since no provider has one for inference."""
+    return RequestId(f"req-{token.hex()}")

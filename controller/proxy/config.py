@@ -1,0 +1,72 @@
+"""The meter's configuration and the provider keys, which live in this process only."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, field_validator
+
+from controller.domain.record import Record
+from controller.errors import InvalidInput
+
+KEYS_BYTES_MAX: Final = 2**20
+LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
+SECURE: Final = re.compile(r"https://[a-z0-9.-]+(:\d{1,5})?")
+UNIX: Final = re.compile(r"unix:/[^\0]{1,106}")
+
+
+class MeterConfig(Record):
+    """Everything the meter is told. Paths are absolute; `upstreams` maps a provider to its base URL without a path."""
+
+    schema_version: Literal["fairtrial.meter/1"] = "fairtrial.meter/1"
+    socket: str
+    ledger: str
+    rate_card: str
+    upstreams: dict[str, str] = Field(min_length=1)
+    keys: str | None = None  # a file of mode 0600; None when every upstream is the rehearsal model
+    idle_seconds: float = Field(default=600.0, gt=0)  # longest silence of a provider inside an answer
+    client_stall_seconds: float = Field(default=30.0, gt=0)  # a harness that reads nothing for so long is dropped
+    drain_seconds: float = Field(default=12.0, ge=0)
+
+    @field_validator("upstreams")
+    @classmethod
+    def _addresses(cls, upstreams: dict[str, str]) -> dict[str, str]:
+        for provider, address in upstreams.items():
+            if not any(pattern.fullmatch(address) for pattern in (LOOPBACK, SECURE, UNIX)):
+                raise ValueError(
+                    f"{provider}: must be https://HOST, http://127.0.0.1:PORT or unix:/PATH, without a path"
+                )
+        return upstreams
+
+
+def read_keys(path: Path | None) -> Mapping[str, str]:
+    """The provider keys by name.
+
+    Raises InvalidInput, which never holds a key, when the file is readable by others or malformed.
+    """
+    if path is None:
+        return {}
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise InvalidInput(f"{path}: the key file can't be read: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_mode & 0o077 or facts.st_uid != os.geteuid():
+            raise InvalidInput(
+                f"{path}: the key file must be a regular file of mode 0600 that belongs to the meter's user"
+            )
+        raw = file.read(KEYS_BYTES_MAX)
+    try:
+        keys = json.loads(raw)
+    except ValueError:
+        raise InvalidInput(f"{path}: the key file is not JSON") from None
+    if not isinstance(keys, dict) or not all(isinstance(value, str) and value.isprintable() for value in keys.values()):
+        raise InvalidInput(f'{path}: the key file must be an object like {{"<key name>": "<key>"}}')
+    return keys
