@@ -1,4 +1,4 @@
-"""`fairtrial settle`, `analyse`, `publish` and `check`: from the log to a release, and from a release back to belief."""
+"""`fairtrial settle`, `analyse`, `publish`, `check`: from the log to a release, and from a release to belief."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ def analyse(
     """
     from controller import wiring
 
-    if source.is_dir():
-        found = wiring.analyse_round(settings(), source)
-    else:
-        found = wiring.analyse_dataset(source, seed=seed)
+    found = wiring.analyse_round(settings(), source) if source.is_dir() else wiring.analyse_dataset(source, seed=seed)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=wiring.conclusion(found))
 
 

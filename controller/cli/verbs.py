@@ -1,4 +1,4 @@
-"""The table of verbs. Modules are light; each verb imports what it needs when it runs, so that --help answers at once."""
+"""The table of verbs. Each imports what it needs when it runs, so that --help answers at once."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from controller.wiring.services import RoundServices
 from controller.wiring.tasks import load_bundle, task_directories
 from controller.wiring.tools import image_digests, local_files, make_pool, publisher
 
-TOKEN_SEED: Final = "round.seed"
+SECRET_FILE: Final = Path("round.secret")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _bundle(settings: Settings, manifest: RoundManifest, task_id: str, directory
 
 def _secret(round_dir: Path) -> bytes:
     """The round's token secret, made at first use, readable by its owner only."""
-    path = round_dir / TOKEN_SEED
+    path = round_dir / SECRET_FILE
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -31,7 +31,7 @@ def serve(config_path: Path) -> None:
     scripts = {}
     for task, name in config.scripts.items():
         try:
-            scripts[task] = parse_script(Path(name).read_bytes(), name)
+            scripts[task] = parse_script(Path(name).read_bytes(), origin=name)
         except OSError as error:
             raise InvalidInput(f"{name}: can't be read: {error.strerror}") from error
 
