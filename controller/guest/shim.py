@@ -73,7 +73,7 @@ def main() -> int:
     try:
         with open(os.path.join(ORDER_DIR, "order.json"), encoding="utf-8") as file:
             order = json.load(file)
-        if order.get("schema") != ORDER_SCHEMA:
+        if order.get("schema_version") != ORDER_SCHEMA:
             raise Broken(f"this shim carries out {ORDER_SCHEMA}")
         code = carry_out(order)
     except upload.UploadRefused as error:
@@ -132,7 +132,8 @@ def carry_out(order: dict[str, Any]) -> int:
     }
     relay_exit = others.get(relay_pid)
     hand_in(
-        "exit.json", encode({"schema": EXIT_SCHEMA, "exit": ended, "relay_exit": relay_exit, "phases_ms": phases.ms})
+        "exit.json",
+        encode({"schema_version": EXIT_SCHEMA, "exit": ended, "relay_exit": relay_exit, "phases_ms": phases.ms}),
     )
     return DONE
 
@@ -166,7 +167,7 @@ def prove(order: dict[str, Any], phases: Phases) -> dict[str, Any]:
     phases.end("probes")
     found = {**limits, **network, **tried["walls"], "home": home, "workspace": leftovers, "allowed": tried["allowed"]}
     receipt = {
-        "schema": RECEIPT_SCHEMA,
+        "schema_version": RECEIPT_SCHEMA,
         "attempt_id": order["attempt_id"],
         "found": found,
         "disk_bytes": disk,
@@ -311,7 +312,7 @@ def reports(paths: list[str], bytes_max: int) -> dict[str, Any]:
         if len(data) <= room:
             room -= len(data)
             files[path] = binascii.b2a_base64(data, newline=False).decode("ascii")
-    return {"schema": REPORT_SCHEMA, "files": files}
+    return {"schema_version": REPORT_SCHEMA, "files": files}
 
 
 def encode(value: dict[str, Any]) -> bytes:

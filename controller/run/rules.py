@@ -1,0 +1,139 @@
+"""What the walls must be, whether a receipt proves them, and how an attempt ended. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from controller.domain.limits import ArtifactLimits, SandboxLimits
+from controller.domain.outcome import EndKind
+from controller.domain.receipt import Collected, Found, IsolationReceipt, RunOrder
+from controller.domain.usage import AttemptAccount
+from controller.run.probes import PROBES, ordered_probes
+
+RECEIPT: Final = "receipt.json"
+TREE: Final = "tree.jsonl"
+LOG: Final = "harness.log"
+REPORT: Final = "self-report.json"
+LAST_ARTIFACT: Final = "exit.json"  # its presence means that everything before it is durable
+
+ORDER_SCHEMA: Final = "fairtrial.order/1"
+CPU_PERIOD_US: Final = 100_000
+AGENT_UID: Final = 1000
+EXIT_BYTES_MAX: Final = 2**16
+OVERHEAD_SECONDS_MAX: Final = 420  # probes before, and the walk and the uploads after the harness, under emulation
+
+DONE, STARTED_BEFORE, MISMATCH, UPLOAD_FAILED, BROKEN = 0, 96, 97, 98, 99  # exit codes of the shim
+
+
+def artifact_sizes(limits: ArtifactLimits) -> dict[str, int]:
+    """The artifacts of one attempt and the most bytes each may have, in the order in which they are uploaded."""
+    return {
+        RECEIPT: limits.receipt_bytes_max,
+        TREE: limits.tree_bytes_max,
+        LOG: limits.log_bytes_max,
+        REPORT: limits.log_bytes_max,
+        LAST_ARTIFACT: EXIT_BYTES_MAX,
+    }
+
+
+def expected_walls(limits: SandboxLimits) -> dict[str, Found]:
+    """What must be found from inside the container, as the kernel prints it."""
+    return {
+        "allowed": 200,
+        "capabilities": "0" * 16,
+        "cpu_max": f"{limits.cpus * CPU_PERIOD_US} {CPU_PERIOD_US}",
+        "gid": AGENT_UID,
+        "groups": 0,
+        "home": (),
+        "interfaces": ("lo",),
+        "memory_max": str(limits.memory_bytes),
+        "memory_swap_max": "0",
+        "no_new_privs": "1",
+        "pids_max": str(limits.processes),
+        "resolvers": 0,
+        "routes": 0,
+        "seccomp": "2",
+        "uid": AGENT_UID,
+        "workspace": (),
+    }
+
+
+def order_json(order: RunOrder) -> dict[str, Any]:
+    """The order as the shim reads it."""
+    limits = order.artifact_limits
+    return {
+        "schema_version": ORDER_SCHEMA,
+        "attempt_id": order.attempt_id,
+        "upload_token": order.upload_token,
+        "contract": order.contract.model_dump(mode="json"),
+        "agent_seconds": order.limits.agent_seconds,
+        "expected": expected_walls(order.limits),
+        "disk_bytes_max": order.limits.disk_bytes,
+        "probes": [probe.model_dump(mode="json") for probe in ordered_probes(order.probe_names)],
+        "tree_bytes_max": limits.tree_bytes_max,
+        "tree_entries_max": limits.tree_entries_max,
+        "file_bytes_max": limits.file_bytes_max,
+        "log_bytes_max": limits.log_bytes_max,
+        "report_bytes_max": limits.log_bytes_max // 2,  # base64 and the JSON around it stay below the upload's limit
+    }
+
+
+def receipt_mismatches(receipt: IsolationReceipt | None, limits: SandboxLimits) -> tuple[str, ...]:
+    """Everything that forbids an attempt to count, judged from what was found and not from the shim's own list."""
+    if receipt is None:
+        return (f"{RECEIPT}: there is no readable isolation receipt",)
+    walls = expected_walls(limits)
+    faults = [
+        f"{name}: expected {json.dumps(value)}, found {json.dumps(receipt.found.get(name))}"
+        for name, value in walls.items()
+        if name not in receipt.found or receipt.found[name] != value
+    ]
+    if not 0 < receipt.disk_bytes <= limits.disk_bytes:
+        faults.append(f"disk_bytes: expected at most {limits.disk_bytes}, found {receipt.disk_bytes}")
+    tried = {probe.name: probe for probe in receipt.probes}
+    faults += [f"probe {probe.name}: not tried" for probe in PROBES if probe.name not in tried]
+    faults += [
+        f"probe {probe.name}: {probe.outcome}, {probe.detail}" for probe in receipt.probes if probe.outcome != "refused"
+    ]
+    if not faults:
+        faults += receipt.mismatches
+    return tuple(faults)
+
+
+def judge_end(collected: Collected, mismatches: Sequence[str], account: AttemptAccount) -> tuple[EndKind, str]:
+    """How the attempt ended, and the reason in one line. Only what was witnessed from outside the harness decides."""
+    if mismatches:
+        return EndKind.INFRASTRUCTURE, mismatches[0]
+    limit = next((refusal for refusal in account.refusals if refusal.limit), None)
+    if limit is not None:
+        return EndKind.HARD_LIMIT, f"the meter refused a request: {limit.reason}"
+    ended = collected.exit
+    if ended is None:
+        return EndKind.HARNESS_CRASH, "the container ended before its exit record was handed in"
+    if ended.timed_out:
+        return EndKind.TIMEOUT, f"stopped at the hard limit after {ended.wall_ms} ms"
+    if ended.exit_code != 0:
+        status = _last_status(account)
+        if status is not None and (status in (429, 529) or status >= 500):
+            return EndKind.PROVIDER_ERROR, f"the provider's last answer was {status}; then exit code {ended.exit_code}"
+        killed = f", {ended.oom_kills} processes killed for memory" if ended.oom_kills else ""
+        return EndKind.HARNESS_CRASH, f"exit code {ended.exit_code}{killed}"
+    return EndKind.NORMAL, "exit code 0"
+
+
+def _last_status(account: AttemptAccount) -> int | None:
+    counted = [request for request in account.requests if request.counts]
+    return max(counted, key=lambda request: request.sequence).status if counted else None
+
+
+def shim_fault(exit_code: int | None) -> str | None:
+    """Why this exit code of the shim means that the sandbox failed us; None when the artifacts tell the rest."""
+    known: Mapping[int | None, str] = {
+        None: "the container was still running at its deadline and was killed",
+        STARTED_BEFORE: "the container had been started before and did not end",
+        UPLOAD_FAILED: "the result service did not take an artifact",
+        BROKEN: "the shim could not carry out the order",
+    }
+    return known.get(exit_code)
