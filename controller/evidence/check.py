@@ -20,10 +20,11 @@ from typing import Final, Literal
 
 from controller.domain.keys import KeyRing
 from controller.domain.record import Record
-from controller.errors import BundleRejected, FairtrialError
+from controller.errors import BundleRejected, FairtrialError, NotCanonical
 from controller.evidence import steps_records, steps_results, steps_runs, steps_spending
-from controller.evidence.bundle import KEYS
+from controller.evidence.bundle import INDEX, KEYS
 from controller.evidence.canonical import parse
+from controller.evidence.envelope import Envelope
 from controller.evidence.exhibits import Exhibits, Recompute
 
 Trust = Literal["pinned", "publisher", "self-signed"]
@@ -68,6 +69,22 @@ class CheckReport(Record):
     manifest_digest: str | None
     kind: Literal["rehearsal", "measured"] | None
     steps: tuple[CheckStep, ...]
+
+
+def choose_keys(
+    files: Mapping[str, bytes], *, pinned: KeyRing | None, local: KeyRing | None
+) -> tuple[KeyRing | None, Trust]:
+    """Whose keys to trust: the pinned ones; else this machine's own, if one signed it; else those inside."""
+    if pinned is not None:
+        return pinned, "pinned"
+    if local is not None:
+        try:
+            signer = parse(files.get(INDEX, b""), Envelope, INDEX).signatures[0].keyid
+        except NotCanonical:
+            return None, "self-signed"
+        if local.find(signer) is not None:
+            return local, "publisher"
+    return None, "self-signed"
 
 
 def examine(
