@@ -1,0 +1,166 @@
+"""What an analysis says, as records that serialise without floats.
+
+Exact values are strings ("a/b", "a", "unbounded"); the `*_shown` strings beside them are rounded for readers and are
+never computed with. Null means not applicable or not qualified, and a reason stands beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from controller.domain.ids import Digest
+from controller.domain.plan import Seed, Visibility
+from controller.domain.record import Record
+from controller.protocols.harness_round.decision import Decision
+
+Unit = Literal["share", "usd", "tokens", "ms", "count", "ratio"]
+
+
+class Estimate(Record):
+    """One estimand of one arm: value, interval at 95 %, and what a sceptic needs beside them."""
+
+    estimand: str
+    unit: Unit
+    value: str | None
+    value_shown: str
+    low: str | None
+    high: str | None
+    low_shown: str
+    high_shown: str
+    level: str = "1/20"
+    k: int | None  # the interval runs from the k-th replicate from below to the k-th from above
+    tasks: int
+    logical_runs: int
+    infinite_replicates: int = 0
+    undefined_replicates: int = 0
+    lower_bound_only: bool = False  # the value falls on a censored time: read it as "at least"
+    reason: str = ""  # why a value or an interval is null
+
+
+class TaskRecord(Record):
+    """One task under one arm: how many of its repeats succeeded."""
+
+    task: str
+    successes: int
+    replicates: int
+    would_have_passed: int
+    unknown: int
+
+
+class VisibilityRecord(Record):
+    visibility: Visibility
+    tasks: int
+    logical_runs: int
+    successes: int
+
+
+class ArmAnalysis(Record):
+    """Everything estimated of one arm over the primary tasks."""
+
+    arm: str
+    logical_runs: int
+    successes: int
+    failures: int
+    invalid: int
+    missing: int
+    would_have_passed: int  # passed verification after the harness crashed or was stopped: recorded, not a success
+    attempts: int
+    retries: int
+    usd_total: str | None
+    usd_total_shown: str
+    success_rate: Estimate
+    cost_per_success: Estimate
+    tokens_per_success: Estimate
+    quantiles: tuple[Estimate, ...]
+    cache_hit_rate: str | None
+    cache_hit_rate_shown: str
+    tasks_disagreeing: int  # at least one repeat succeeded and at least one did not
+    disagreement: str  # the share of tasks whose repeats disagree
+    success_rate_if_unknown_succeeded: str  # sensitivity: every invalid or missing run counted as a success
+    success_rate_if_would_have_passed: str  # sensitivity: every would_have_passed run counted as a success
+    by_visibility: tuple[VisibilityRecord, ...]
+    tasks: tuple[TaskRecord, ...]
+
+    def quantile(self, estimand: str) -> Estimate:
+        """The quantile of that name, such as "wall_ms_p90"; KeyError when there is none."""
+        return {one.estimand: one for one in self.quantiles}[estimand]
+
+
+class Comparison(Record):
+    """One criterion of one pair, within that criterion's Holm family."""
+
+    criterion: Literal["success", "cost", "time"]
+    unit: Unit
+    value: str | None  # success: first minus second; cost and time: first over second
+    value_shown: str
+    low: str | None
+    high: str | None
+    low_shown: str
+    high_shown: str
+    p: str
+    p_adjusted: str
+    p_adjusted_shown: str
+    level: str
+    k: int
+    replicates_at_or_below: int | None
+    replicates_at_or_above: int | None
+    infinite_replicates: int
+    undefined_replicates: int
+    rejected: bool
+    qualified: bool
+    seed_sensitive: bool
+    reason: str = ""
+
+
+class PairAnalysis(Record):
+    """One planned comparison. The columns after `decision` decide nothing."""
+
+    first: str
+    second: str
+    success: Comparison
+    cost: Comparison
+    time: Comparison
+    decision: Decision
+    sentence: str
+    tasks_for_first: int
+    tasks_for_second: int
+    tasks_even: int
+    sign_flip_p: str | None
+    sign_flip_p_shown: str
+
+
+class Resampling(Record):
+    """What is needed to draw the same resamples again."""
+
+    generator: str
+    label: str
+    seed: Seed
+    resamples: int
+    tasks: int
+    tasks_digest: Digest  # of the task ids in byte order, each ended by a newline
+    matrix_digest: Digest
+
+
+class Analysis(Record):
+    """The whole result: a pure function of the dataset and the plan."""
+
+    schema_version: Literal["fairtrial.analysis/1"] = "fairtrial.analysis/1"
+    protocol: Literal["harness-round"] = "harness-round"
+    round_id: str
+    kind: Literal["rehearsal", "measured"]
+    manifest_digest: Digest
+    scope: Literal["sealed", "all"]  # which tasks the headline is about
+    task_ids: tuple[str, ...]
+    clusters: int
+    replicates: int
+    alpha: str = "1/20"
+    margin_points: int
+    saving_percent: int
+    resampling: Resampling
+    arms: tuple[ArmAnalysis, ...]
+    pairs: tuple[PairAnalysis, ...]
+    headline: str
+    interval_note: str
+    warnings: tuple[str, ...] = Field(default=())

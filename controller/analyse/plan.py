@@ -1,0 +1,64 @@
+"""What an analysis must be told beside the data. Everything here is frozen before the first outcome is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from pydantic import Field
+
+from controller.domain.dataset import LogicalRunRow
+from controller.domain.plan import RoundManifest, Seed
+from controller.domain.record import Record
+from controller.errors import InvalidInput
+
+RESAMPLES: int = 10_000
+
+
+class PlanInputs(Record):
+    """The plan of one analysis. `comparisons` are unordered pairs; m, the size of each Holm family, is their number."""
+
+    seed: Seed
+    comparisons: tuple[tuple[str, str], ...]
+    arms: tuple[str, ...] = Field(min_length=1)
+    tasks: tuple[str, ...] = Field(min_length=1)
+    replicates: int = Field(ge=1, le=10)
+    resamples: int = Field(default=RESAMPLES, ge=100, le=1_000_000)
+    margin_points: int = Field(default=3, ge=0, le=100)
+    saving_percent: int = Field(default=10, ge=0, le=100)
+
+
+def all_pairs(arms: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Every unordered pair, arms in byte order."""
+    return tuple(combinations(sorted(arms), 2))
+
+
+def plan_of_manifest(manifest: RoundManifest, *, resamples: int = RESAMPLES) -> PlanInputs:
+    """The plan a frozen round implies: all its arms, tasks and repeats, and every pair."""
+    arms = tuple(sorted(arm.id for arm in manifest.arms))
+    return PlanInputs(
+        seed=manifest.seed,
+        comparisons=all_pairs(arms),
+        arms=arms,
+        tasks=tuple(sorted(task.id for task in manifest.tasks)),
+        replicates=manifest.replicates,
+        resamples=resamples,
+    )
+
+
+def plan_of_rows(rows: Sequence[LogicalRunRow], *, seed: str | None = None) -> PlanInputs:
+    """A plan for a dataset that comes without a manifest: whatever it names counts as predeclared.
+
+    Without a seed, the digits of the manifest's digest serve as one: nobody can choose them after the fact. Raises
+    InvalidInput for a dataset without rows.
+    """
+    if not rows:
+        raise InvalidInput("the dataset has no rows")
+    arms = tuple(sorted({row.arm for row in rows}))
+    return PlanInputs(
+        seed=seed or rows[0].manifest_digest.removeprefix("sha256:"),
+        comparisons=all_pairs(arms),
+        arms=arms,
+        tasks=tuple(sorted({row.task for row in rows})),
+        replicates=min(10, max(row.replicate for row in rows)),
+    )
