@@ -12,6 +12,7 @@ from controller.errors import InvalidPlan
 
 HOME: Final = "/home/agent"
 BIN: Final = "/opt/harness/bin"
+COUNT_MAX: Final = 10**12  # no attempt counts higher, and signed JSON holds no integer above 2**53
 
 
 class HarnessAdapter(Protocol):
@@ -81,3 +82,8 @@ def check_settings(harness: str, settings: Mapping[str, str], allowed: Mapping[s
             faults.append(f"settings.{name}: {value!r} is not one of {', '.join(allowed[name])}")
     if faults:
         raise InvalidPlan("\n".join(faults))
+
+
+def reported_count(value: object) -> int | None:
+    """A count that a harness reports, None for anything that can't be one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX else None

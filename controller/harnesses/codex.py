@@ -9,7 +9,7 @@ from typing import Any, Final
 from controller.domain.launch import LaunchContext, LaunchContract
 from controller.domain.outcome import SelfReport
 from controller.domain.usage import Dialect
-from controller.harnesses.adapter import BIN, HOME, base_environment, check_settings
+from controller.harnesses.adapter import BIN, HOME, base_environment, check_settings, reported_count
 
 _SETTINGS: Final = {"reasoning_effort": ("minimal", "low", "medium", "high", "xhigh")}
 # On by default, and each reaches past the meter, re-sends, or needs what only the maker's own service offers.
@@ -71,7 +71,10 @@ class CodexCli:
             if event.get("type") == "item.completed" and isinstance(item, dict):
                 tool_calls += item.get("type") in _TOOL_ITEMS
             elif event.get("type") == "turn.completed" and isinstance(usage, dict):
-                tokens_in, tokens_out = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+                tokens_in, tokens_out = (
+                    reported_count(usage.get("input_tokens")),
+                    reported_count(usage.get("output_tokens")),
+                )
         return SelfReport(tokens_in=tokens_in, tokens_out=tokens_out, tool_calls=tool_calls)
 
 
@@ -125,7 +128,3 @@ def _events(log: bytes) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(event, dict):
             yield event
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

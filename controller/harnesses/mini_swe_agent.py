@@ -12,7 +12,7 @@ import yaml
 from controller.domain.launch import LaunchContext, LaunchContract
 from controller.domain.outcome import SelfReport
 from controller.domain.usage import Dialect
-from controller.harnesses.adapter import BIN, HOME, base_environment, check_settings
+from controller.harnesses.adapter import BIN, HOME, base_environment, check_settings, reported_count
 
 _CONFIG: Final = ".config/fairtrial/mini.yaml"
 _TRAJECTORY: Final = ".local/share/fairtrial/trajectory.json"
@@ -76,7 +76,7 @@ class MiniSweAgent:
             usd=_usd(_at(stats, "instance_cost")),
             tokens_in=_sum(_at(usage, "prompt_tokens") for usage in usages),
             tokens_out=_sum(_at(usage, "completion_tokens") for usage in usages),
-            turns=_count(_at(stats, "api_calls")),
+            turns=reported_count(_at(stats, "api_calls")),
             tool_calls=sum(len(_list(_at(answer, "tool_calls"))) for answer in answers),
         )
 
@@ -118,14 +118,12 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
 def _sum(values: Iterable[object]) -> int | None:
     """The sum of counts; None when one is unknown or there is none."""
-    counts = [_count(value) for value in values]
-    return sum(count for count in counts if count is not None) if counts and None not in counts else None
+    counts = [reported_count(value) for value in values]
+    if not counts or None in counts:
+        return None
+    return reported_count(sum(count for count in counts if count is not None))
 
 
 def _usd(value: object) -> str | None:
