@@ -9,5 +9,6 @@ count requests); results made with it are marked and can't be published as measu
 
 from controller.adapters.rehearsal.script import RehearsalScript, parse_script
 from controller.adapters.rehearsal.server import REHEARSAL_MODEL, app
+from controller.adapters.rehearsal.service import RehearsalConfig, serve
 
-__all__ = ["REHEARSAL_MODEL", "RehearsalScript", "app", "parse_script"]
+__all__ = ["REHEARSAL_MODEL", "RehearsalConfig", "RehearsalScript", "app", "parse_script", "serve"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from aiohttp import web
 
@@ -13,7 +13,7 @@ from controller.adapters.rehearsal.server import app
 from controller.domain.record import Record
 from controller.errors import InvalidInput
 
-DRAIN_SECONDS = 5.0
+DRAIN_SECONDS: Final = 5.0
 
 
 class RehearsalConfig(Record):
