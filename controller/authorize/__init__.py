@@ -6,6 +6,6 @@ attempt is covered with its ceilings before it starts.
 """
 
 from controller.authorize.rules import next_is_covered, remaining
-from controller.authorize.step import authorize, check_authorization
+from controller.authorize.step import authorize, check_authorization, grant_paths
 
-__all__ = ["authorize", "check_authorization", "next_is_covered", "remaining"]
+__all__ = ["authorize", "check_authorization", "grant_paths", "next_is_covered", "remaining"]

@@ -26,8 +26,8 @@ def check(
     from controller import wiring
 
     reports = [wiring.check_task(settings(), directory) for directory in directories]
-    lines = [f"{'sound  ' if r.qualified else 'UNSOUND'} {r.task}  {'; '.join(r.problems)}".rstrip() for r in reports]
+    lines = [f"{'sound  ' if r.is_fit else 'UNSOUND'} {r.task}  {'; '.join(r.faults)}".rstrip() for r in reports]
     render.result([r.model_dump(mode="json") for r in reports], as_json=as_json, text="\n".join(lines))
-    bad = [report.task for report in reports if not report.qualified]
+    bad = [report.task for report in reports if not report.is_fit]
     if bad:
         raise InvalidTask(f"{len(bad)} of {len(reports)} tasks are unsound: {', '.join(bad)}")

@@ -20,7 +20,7 @@ from controller.conductor.verification import verify_attempt
 from controller.conductor.world import World
 from controller.destroy import destroy
 from controller.domain import bodies
-from controller.domain.ids import AttemptId, sha256_digest
+from controller.domain.ids import AttemptId
 from controller.domain.outcome import BLAME, RETRYABLE, ArtifactRecord, EndKind
 from controller.domain.plan import LogicalRun
 from controller.domain.receipt import Collected
@@ -125,7 +125,7 @@ def _acknowledge(
     account = drained_account(world, attempt_id)
     if collected is None:
         mismatches: tuple[str, ...] = (fault or "the machine was lost",)
-        end, reason, wall_ms, missing = EndKind.INFRASTRUCTURE, mismatches[0], 0, ()
+        end, reason, wall_ms, missing = EndKind.INFRASTRUCTURE, mismatches[0], 0, mismatches[:0]
         receipt_digest, refused, self_usd = None, 0, None
     else:
         limits = world.manifest.sandbox_limits
@@ -198,8 +198,3 @@ ATTEMPT_STEPS: tuple[Step, ...] = (
     Step("settle", lambda a: a.settled is not None, settle),
     Step("classify", lambda a: a.classified is not None, classify),
 )
-
-
-def receipt_bytes_digest(data: bytes) -> str:
-    """The digest a receipt goes by in the log."""
-    return sha256_digest(data)

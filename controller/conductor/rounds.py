@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Literal
 
-from controller.authorize import check_authorization
+from controller.authorize import check_authorization, grant_paths
 from controller.conductor.history import run_histories
 from controller.conductor.running import finished
-from controller.conductor.spending import AUTHORIZATION
 from controller.conductor.status import RoundStatus, round_status
 from controller.conductor.workflow import conduct_round
 from controller.conductor.world import World
@@ -52,7 +51,8 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
 
 
 def _record_start(world: World) -> None:
-    grant = (world.round_dir / AUTHORIZATION).read_bytes()
+    grants = grant_paths(world.round_dir)
+    grant = grants[max(grants)].read_bytes()
     body = bodies.RoundStarted(
         manifest_digest=world.manifest_digest,
         authorization_digest=sha256_digest(grant),
@@ -100,22 +100,24 @@ def resolve(journal: Journal, clock: Clock, run_id: str, decision: Literal["lost
 
 
 def settle(manifest: RoundManifest, journal: Journal, clock: Clock) -> bodies.RoundSettled:
-    """Close the books of the round: totals over every attempt. Raises InvalidInput while attempts are unsettled."""
-    histories = run_histories(journal.statements())
+    """Close the books and the round: totals over every attempt, counts over every predeclared logical run.
+
+    Raises InvalidInput while attempts are in flight, or while runs wait and nothing has stopped the round.
+    """
+    statements = journal.statements()
+    histories = run_histories(statements)
     waiting = [a.attempt_id for h in histories.values() for a in h.attempts if a.settled is None]
-    if waiting:
+    found = round_status(manifest, statements)
+    if waiting or (found.scored < found.runs and found.stopped_by is None):
         raise InvalidInput(
-            f"{len(waiting)} attempts of round {manifest.round_id} are not settled: {', '.join(waiting[:5])}",
-            remedy="Run `fairtrial resume ROUND` until no attempt is in flight, then settle again.",
+            f"round {manifest.round_id} is not over: {found.scored} of {found.runs} logical runs are scored, "
+            f"{len(waiting)} attempts are not settled",
+            remedy="Run `fairtrial resume ROUND`; to end the round as it is, `fairtrial stop ROUND` first.",
         )
     body = settle_round({run: [a.settled for a in h.attempts if a.settled] for run, h in histories.items()})
     journal.append(StatementKind.ROUND_SETTLED, manifest.round_id, body, at=clock.now())
+    outcomes = Counter(cell.state for cell in found.cells)
+    counts = {name: outcomes[name] for name in ("success", "failure", "invalid")}
+    closed = bodies.RoundClosed(**counts, missing=found.runs - sum(counts.values()))
+    journal.append(StatementKind.ROUND_CLOSED, manifest.round_id, closed, at=clock.now())
     return body
-
-
-def round_file(round_dir: Path, name: str) -> bytes:
-    """A file of the round. Raises InvalidInput when the step that makes it has not been done."""
-    path = round_dir / name
-    if not path.is_file():
-        raise InvalidInput(f"{path} does not exist", remedy="Run the step that makes it first; see `fairtrial --help`.")
-    return path.read_bytes()

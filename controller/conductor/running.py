@@ -9,7 +9,7 @@ from controller import schedule
 from controller.conductor.attempt import ATTEMPT_STEPS, CellHalts, intend, load
 from controller.conductor.history import AttemptHistory, RunHistory, attempt_history, body_of, run_histories
 from controller.conductor.spending import authorization_gap
-from controller.conductor.stops import stop_reason
+from controller.conductor.stops import OPERATOR, error_share, standing_stop
 from controller.conductor.world import World
 from controller.domain import bodies
 from controller.domain.ids import AttemptId, LogicalRunId, attempt_id
@@ -64,15 +64,17 @@ def plan_next(world: World, run_id: str) -> str:
 def _admit(world: World, run: LogicalRun, number: int) -> str:
     """Write the intent of a new attempt, unless a stop rule or a cap forbids it."""
     statements = world.journal.statements()
-    reason = stop_reason(statements) or authorization_gap(world, statements, run, number)
+    reason = (
+        standing_stop(statements)
+        or error_share(statements, world.manifest.stop_rules)
+        or authorization_gap(world, statements, number)
+    )
     if reason is not None:
-        body = bodies.RoundStopped(rule=reason[0], detail=reason[1])
-        if reason[0] != "operator":
-            key = f"{StatementKind.ROUND_STOPPED}:e{world.epoch}"
-            if not any(s.kind is StatementKind.ROUND_STOPPED for s in statements):
-                world.journal.append(
-                    StatementKind.ROUND_STOPPED, world.manifest.round_id, body, at=world.clock.now(), key=key
-                )
+        if reason[0] != OPERATOR:
+            body = bodies.RoundStopped(rule=reason[0], detail=reason[1])
+            if standing_stop(statements) is None:
+                round_id = world.manifest.round_id
+                world.journal.append(StatementKind.ROUND_STOPPED, round_id, body, at=world.clock.now())
         return STOPPED
     name = attempt_id(world.manifest_digest, LogicalRunId(run.id), number)
     intend(world, run, name, number, generation=1)

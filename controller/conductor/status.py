@@ -7,7 +7,7 @@ from typing import Literal
 
 from controller.conductor.dataset import dataset_rows
 from controller.conductor.history import RunHistory, run_histories
-from controller.conductor.stops import stop_reason
+from controller.conductor.stops import standing_stop
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
@@ -46,7 +46,7 @@ def round_status(manifest: RoundManifest, statements: Sequence[Statement]) -> Ro
     kinds = {statement.kind for statement in statements}
     scored = sum(1 for cell in cells if cell.state in ("success", "failure", "invalid"))
     halted = sum(1 for cell in cells if cell.state == "halted")
-    reason = stop_reason(statements)
+    reason = standing_stop(statements)
     rows = dataset_rows(manifest, "sha256:" + "0" * 64, statements)
     return RoundStatus(
         round_id=manifest.round_id,

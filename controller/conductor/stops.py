@@ -9,14 +9,14 @@ from controller.conductor.history import body_of
 from controller.domain import bodies
 from controller.domain.outcome import EndKind
 from controller.domain.statement import Statement, StatementKind
+from controller.protocols.harness_round.manifest import StopRules
 
+OPERATOR: Final = "operator"
 EXCUSED: Final = frozenset({EndKind.INFRASTRUCTURE, EndKind.PROVIDER_ERROR})
-EXCUSED_PERCENT_MAX: Final = 5  # harness-round: more than 5 % of attempts ending in infrastructure or provider errors
-ATTEMPTS_BEFORE_SHARE: Final = 40  # below this a single fault would be a share above 5 %, which says nothing yet
 
 
-def stop_reason(statements: Sequence[Statement]) -> tuple[str, str] | None:
-    """The rule that forbids another attempt, with its detail; None when the round may go on."""
+def standing_stop(statements: Sequence[Statement]) -> tuple[str, str] | None:
+    """The stop that is in force, with its detail: one written by a rule, or an operator's that was not taken back."""
     stopped = [s for s in statements if s.kind is StatementKind.ROUND_STOPPED]
     if stopped:
         body = body_of(stopped[-1], bodies.RoundStopped)
@@ -24,9 +24,14 @@ def stop_reason(statements: Sequence[Statement]) -> tuple[str, str] | None:
     acts = [body_of(s, bodies.OperatorAct).act for s in statements if s.kind is StatementKind.OPERATOR_ACT]
     standing = [act for act in acts if act in ("stop", "resume")]
     if standing and standing[-1] == "stop":
-        return "operator", "the operator asked for a stop"
+        return OPERATOR, "the operator asked for a stop"
+    return None
+
+
+def error_share(statements: Sequence[Statement], rules: StopRules) -> tuple[str, str] | None:
+    """Whether too many attempts ended in infrastructure or provider errors. A share of very few says nothing."""
     ends = [body_of(s, bodies.AttemptClassified).end for s in statements if s.kind is StatementKind.ATTEMPT_CLASSIFIED]
     excused = sum(1 for end in ends if end in EXCUSED)
-    if len(ends) >= ATTEMPTS_BEFORE_SHARE and excused * 100 > EXCUSED_PERCENT_MAX * len(ends):
+    if len(ends) >= rules.attempts_before_share and excused * 100 > rules.excused_percent_max * len(ends):
         return "error-share", f"{excused} of {len(ends)} attempts ended in infrastructure or provider errors"
     return None

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from controller.domain.ids import AttemptId
 from controller.domain.keys import KeyRing
-from controller.domain.plan import RoundManifest
 from controller.domain.task import TaskBundle
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
@@ -19,6 +18,7 @@ from controller.ports.journal import Journal
 from controller.ports.ledger import Artifacts, Ledger
 from controller.ports.patches import PatchTool
 from controller.ports.pool import Pool
+from controller.protocols.harness_round.manifest import HarnessRoundManifest
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class World:
     """A frozen round, its task contents, and the ports that act on it. Tokens derive from the round's secret."""
 
     round_dir: Path
-    manifest: RoundManifest
+    manifest: HarnessRoundManifest
     manifest_digest: str
     bundles: Mapping[str, TaskBundle]
     harnesses: Mapping[str, HarnessAdapter]

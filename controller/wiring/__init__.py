@@ -1,10 +1,19 @@
 """The composition root: settings become adapters, adapters become a world, and the command line calls nothing else."""
 
+from controller.wiring.demo import next_demo_directory, point_bundle, point_latest
 from controller.wiring.freezing import freeze_plan
-from controller.wiring.releasing import analyse_dataset, analyse_round, check_bundle, publish_round, settle_round
+from controller.wiring.releasing import (
+    analyse_dataset,
+    analyse_round,
+    check_bundle,
+    conclusion,
+    describe_check,
+    publish_round,
+    settle_round,
+)
 from controller.wiring.rounds import OpenRound, conducting, read_round, read_status
 from controller.wiring.tasks import check_task, load_bundle, verify_patch
-from controller.wiring.tools import grant, image_digests, image_store, make_pool, system_clock
+from controller.wiring.tools import full_caps, grant, image_digests, image_store, make_pool, system_clock
 
 __all__ = [
     "OpenRound",
@@ -12,13 +21,19 @@ __all__ = [
     "analyse_round",
     "check_bundle",
     "check_task",
+    "conclusion",
     "conducting",
+    "describe_check",
     "freeze_plan",
+    "full_caps",
     "grant",
     "image_digests",
     "image_store",
     "load_bundle",
     "make_pool",
+    "next_demo_directory",
+    "point_bundle",
+    "point_latest",
     "publish_round",
     "read_round",
     "read_status",

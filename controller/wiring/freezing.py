@@ -7,11 +7,14 @@ from pathlib import Path
 
 from controller import schedule
 from controller.adapters.flows import load_flows
+from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.system_clock import SystemClock
 from controller.adapters.system_entropy import SystemEntropy
 from controller.conductor.opening import BASE_URL, WORKSPACE
+from controller.domain.bodies import RoundFrozen
 from controller.domain.launch import LaunchContext, LaunchContract
 from controller.domain.plan import Arm
+from controller.domain.statement import StatementKind
 from controller.errors import InvalidPlan
 from controller.freeze import FreezeInputs, Frozen, find_tasks, freeze, read_plan, read_rate_card
 from controller.freeze.plan import PlanArm, RoundPlan
@@ -49,19 +52,16 @@ def freeze_plan(settings: Settings, plan_path: Path, out: Path) -> Frozen:
         software=f"fairtrial {version('fairtrial')}",
         launch_contracts={arm.id: _public_contract(plan, arm) for arm in plan.arms},
     )
-    if plan.kind == "rehearsal":
-        _check_rehearsable(plan_path, bundles)
+    mute = [bundle.entry.id for bundle in bundles if bundle.rehearsal_json is None]
+    if plan.kind == "rehearsal" and mute:
+        raise InvalidPlan(f"{plan_path.name}: tasks: no rehearsal.json in {', '.join(mute)}, so no model can play them")
     frozen = freeze(inputs, out, publisher(settings), SystemClock(), files=local_files())
     remember_tasks(out, dict(zip(task_ids, directories, strict=True)))
+    journal = SqlJournal.in_directory(out)
+    body = RoundFrozen(manifest_digest=frozen.digest, corpus_root=frozen.manifest.corpus_root)
+    journal.append(StatementKind.ROUND_FROZEN, plan.round_id, body, at=frozen.manifest.frozen_at)
+    journal.close()
     return frozen
-
-
-def _check_rehearsable(plan_path: Path, bundles: list[object]) -> None:
-    from controller.domain.task import TaskBundle
-
-    mute = [b.entry.id for b in bundles if isinstance(b, TaskBundle) and b.rehearsal_json is None]
-    if mute:
-        raise InvalidPlan(f"{plan_path.name}: tasks: no rehearsal.json in {', '.join(mute)}, so no model can play them")
 
 
 def _arm(arm: PlanArm, images: dict[str, str]) -> Arm:

@@ -26,6 +26,7 @@ from controller.domain.task import TaskBundle
 from controller.errors import DiskFull, InvalidTask, MissingImage
 from controller.freeze import load_frozen
 from controller.harnesses import HARNESSES
+from controller.protocols.harness_round.manifest import HarnessRoundManifest
 from controller.settings import Settings
 from controller.wiring.services import RoundServices
 from controller.wiring.tasks import load_bundle, task_directories
@@ -39,7 +40,7 @@ class OpenRound:
     """A frozen round and its log."""
 
     directory: Path
-    manifest: RoundManifest
+    manifest: HarnessRoundManifest
     digest: str
     journal: SqlJournal
 

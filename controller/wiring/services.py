@@ -14,7 +14,7 @@ from typing import Final
 
 from controller.adapters.egress_envoy import EgressProxy
 from controller.adapters.flows import load_flows
-from controller.adapters.rehearsal.serve import RehearsalConfig
+from controller.adapters.rehearsal.service import RehearsalConfig
 from controller.adapters.services import Service
 from controller.api import ResultsConfig
 from controller.domain.plan import RoundManifest

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from controller.adapters.files_durable import LocalFiles
 from controller.adapters.image_store import ImageStore
+from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.pool_podman import PodmanPool
 from controller.adapters.pool_qemu import QemuPool
 from controller.adapters.signer_file import FileSigner
@@ -16,10 +17,14 @@ from controller.adapters.system_clock import SystemClock
 from controller.adapters.system_entropy import SystemEntropy
 from controller.authorize import authorize
 from controller.domain.authorization import Authorization, Caps
+from controller.domain.bodies import RoundAuthorized
+from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.money import usd_from_text, usd_to_text
+from controller.domain.statement import StatementKind
 from controller.errors import InvalidInput, MissingImage
+from controller.evidence.canonical import canonical
 from controller.freeze import load_frozen
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
@@ -81,7 +86,7 @@ def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None
         raise InvalidInput(f"cap {first['loc'][0]}: {first['msg']}") from error
     clock = SystemClock()
     frozen = load_frozen(round_dir)
-    return authorize(
+    granted = authorize(
         round_dir,
         frozen.digest,
         wanted,
@@ -91,6 +96,13 @@ def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None
         round_id=frozen.manifest.round_id,
         expires_at=InstantMs(clock.now() + valid_hours * 3_600_000),
     )
+    digest = sha256_digest(canonical(granted))
+    body = RoundAuthorized(manifest_digest=frozen.digest, authorization_digest=digest)
+    journal = SqlJournal.in_directory(round_dir)
+    key = f"{StatementKind.ROUND_AUTHORIZED}:{digest}"
+    journal.append(StatementKind.ROUND_AUTHORIZED, frozen.manifest.round_id, body, at=clock.now(), key=key)
+    journal.close()
+    return granted
 
 
 def full_caps(round_dir: Path) -> Caps:

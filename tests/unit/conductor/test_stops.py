@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from controller.conductor.stops import ATTEMPTS_BEFORE_SHARE, stop_reason
+from controller.conductor.stops import error_share, standing_stop
 from controller.domain import bodies
 from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.evidence.log import next_statement
+from controller.protocols.harness_round.manifest import StopRules
 from tests.unit.schedule.test_rules import classified
 
 
@@ -30,30 +31,33 @@ def act(name: str) -> tuple[StatementKind, Record]:
 
 
 def test_a_quiet_log_stops_nothing() -> None:
-    assert stop_reason([]) is None
+    assert standing_stop([]) is None
+    assert error_share([], StopRules()) is None
 
 
 def test_more_than_five_percent_of_excused_attempts_stops_the_round() -> None:
     exactly = log(*ends(95, EndKind.NORMAL), *ends(5, EndKind.INFRASTRUCTURE))
     above = log(*ends(94, EndKind.NORMAL), *ends(3, EndKind.INFRASTRUCTURE), *ends(3, EndKind.PROVIDER_ERROR))
-    assert stop_reason(exactly) is None
-    assert stop_reason(above) is not None
+    assert error_share(exactly, StopRules()) is None
+    assert error_share(above, StopRules()) is not None
 
 
 def test_harness_failures_never_stop_a_round() -> None:
-    assert stop_reason(log(*ends(100, EndKind.HARNESS_CRASH), *ends(100, EndKind.TIMEOUT))) is None
+    ended = log(*ends(100, EndKind.HARNESS_CRASH), *ends(100, EndKind.TIMEOUT))
+    assert error_share(ended, StopRules()) is None
 
 
 def test_a_share_of_very_few_attempts_says_nothing() -> None:
-    assert stop_reason(log(*ends(ATTEMPTS_BEFORE_SHARE - 1, EndKind.INFRASTRUCTURE))) is None
+    few = StopRules().attempts_before_share - 1
+    assert error_share(log(*ends(few, EndKind.INFRASTRUCTURE)), StopRules()) is None
 
 
 def test_an_operators_stop_stands_until_the_round_is_resumed() -> None:
-    assert stop_reason(log(act("stop"))) is not None
-    assert stop_reason(log(act("stop"), act("resume"))) is None
-    assert stop_reason(log(act("stop"), act("resume"), act("stop"))) is not None
+    assert standing_stop(log(act("stop"))) is not None
+    assert standing_stop(log(act("stop"), act("resume"))) is None
+    assert standing_stop(log(act("stop"), act("resume"), act("stop"))) is not None
 
 
 def test_a_written_stop_names_its_rule() -> None:
     body = bodies.RoundStopped(rule="authorization", detail="usd: 2 of 1")
-    assert stop_reason(log((StatementKind.ROUND_STOPPED, body))) == ("authorization", "usd: 2 of 1")
+    assert standing_stop(log((StatementKind.ROUND_STOPPED, body))) == ("authorization", "usd: 2 of 1")

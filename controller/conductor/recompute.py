@@ -1,0 +1,50 @@
+"""What a checker recomputes above the evidence layer: manifest, schedule, dataset and analysis. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller import schedule
+from controller.analyse import PlanInputs, analyse_bytes
+from controller.conductor.dataset import dataset_rows
+from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.statement import Statement
+from controller.errors import BundleRejected
+from controller.evidence.canonical import lines, parse
+from controller.protocols.harness_round.manifest import HarnessRoundManifest
+
+
+class HarnessRoundRecompute:
+    """The Recompute port of `evidence.check` for the harness-round protocol."""
+
+    def manifest(self, data: bytes) -> RoundManifest:
+        return parse(data, HarnessRoundManifest, "manifest.json")
+
+    def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
+        return schedule.allocation(
+            [task.id for task in manifest.tasks],
+            [arm.id for arm in manifest.arms],
+            manifest.replicates,
+            seed=manifest.seed,
+            round_id=manifest.round_id,
+        )
+
+    def dataset(self, manifest: RoundManifest, manifest_digest: str, statements: Sequence[Statement]) -> bytes:
+        return lines(dataset_rows(manifest, manifest_digest, statements))
+
+    def analysis(self, manifest: RoundManifest, dataset: bytes) -> bytes:
+        return analyse_bytes(dataset, plan_inputs(manifest))[1]
+
+
+def plan_inputs(manifest: RoundManifest) -> PlanInputs:
+    """The analysis as frozen. Raises BundleRejected for a manifest of another protocol."""
+    if not isinstance(manifest, HarnessRoundManifest):
+        raise BundleRejected(f"protocol {manifest.protocol!r} has no analysis here")
+    return PlanInputs(
+        seed=manifest.seed,
+        comparisons=tuple((pair[0], pair[1]) for pair in manifest.analysis.comparisons),
+        arms=tuple(arm.id for arm in manifest.arms),
+        tasks=tuple(task.id for task in manifest.tasks),
+        replicates=manifest.replicates,
+        resamples=manifest.analysis.resamples,
+    )
