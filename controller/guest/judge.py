@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import selectors
 import signal
 import stat
@@ -95,10 +96,8 @@ def tree_digest(root: str) -> Optional[str]:
     return "sha256:" + total.hexdigest()
 
 
-def restrict() -> None:
-    """In the child, before it becomes the unprivileged user."""
-    import resource
-
+def become(uid: int, gid: int) -> None:
+    """In the child: take the limits while still root, then become the unprivileged user for good."""
     os.umask(0o077)
     for limit, value in (
         (resource.RLIMIT_CORE, 0),
@@ -109,6 +108,14 @@ def restrict() -> None:
         resource.setrlimit(limit, (value, value))
     with open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")  # when memory runs out the subject dies, never the judge
+    drop_to(uid, gid)
+
+
+def drop_to(uid: int, gid: int) -> None:
+    """Become the user, with no way back and no other group."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
 
 
 def run_subject(order: Fields, inputs: bytes) -> Tuple[bytes, Optional[int], str]:
@@ -124,7 +131,7 @@ def run_subject(order: Fields, inputs: bytes) -> Tuple[bytes, Optional[int], str
             ["/usr/bin/setpriv", "--no-new-privs", "--", *order["subject"]],
             stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, close_fds=True, cwd=home,
             env={"PATH": "/usr/bin:/bin", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"},
-            user=order["uid"], group=order["gid"], extra_groups=[], start_new_session=True, preexec_fn=restrict,
+            start_new_session=True, preexec_fn=lambda: become(order["uid"], order["gid"]),
         )  # fmt: skip
     output, fault = read_output(subject, time.monotonic() + order["seconds"])
     ended = subject.poll()
@@ -163,9 +170,7 @@ def kill_user(uid: int, gid: int) -> bool:
         child = os.fork()
         if child == 0:
             try:
-                os.setgroups([])
-                os.setresgid(gid, gid, gid)
-                os.setresuid(uid, uid, uid)
+                drop_to(uid, gid)
                 os.kill(-1, signal.SIGKILL)  # all processes of this user except this one, at once
             finally:
                 os._exit(0)
