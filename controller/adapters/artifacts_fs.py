@@ -57,14 +57,17 @@ class FsArtifacts:
         def job(db: sqlite3.Connection) -> None:
             for grant in grants:
                 known = _grant(db, grant.attempt_id, grant.name)
-                if known is not None and known[0] != grant:
+                if known is not None and known[0] == grant:
+                    continue
+                used = db.execute("SELECT 1 FROM stored WHERE attempt_id = ?", (grant.attempt_id,)).fetchone()
+                if known is not None and (not known[1] or used):
                     raise InvalidInput(f"artifacts: {grant.attempt_id}/{grant.name} was granted on other terms")
-                if known is None:
-                    db.execute(
-                        "INSERT INTO grants (attempt_id, name, token_sha256, bytes_max, expires_at)"
-                        " VALUES (?, ?, ?, ?, ?)",
-                        (grant.attempt_id, grant.name, grant.token_sha256, grant.bytes_max, grant.expires_at),
-                    )
+                # Grants that were revoked before anything was stored may be given anew under another token.
+                db.execute(
+                    "INSERT OR REPLACE INTO grants (attempt_id, name, token_sha256, bytes_max, expires_at)"
+                    " VALUES (?, ?, ?, ?, ?)",
+                    (grant.attempt_id, grant.name, grant.token_sha256, grant.bytes_max, grant.expires_at),
+                )
 
         self._file.write(job)
 

@@ -61,12 +61,20 @@ class SqliteLedger:
         text = opening.model_dump_json()
 
         def job(db: sqlite3.Connection) -> None:
-            row = db.execute("SELECT opening FROM attempts WHERE attempt_id = ?", (opening.attempt_id,)).fetchone()
-            if row is not None and row[0] != text:
-                raise InvalidInput(f"ledger: attempt {opening.attempt_id} is already open with other terms")
-            if row is not None:
+            row = db.execute(
+                "SELECT opening, closed, EXISTS (SELECT 1 FROM requests r WHERE r.attempt_id = a.attempt_id)"
+                " FROM attempts a WHERE attempt_id = ?",
+                (opening.attempt_id,),
+            ).fetchone()
+            if row is not None and row[0] == text:
                 return
+            if row is not None and (not row[1] or row[2]):
+                raise InvalidInput(
+                    f"ledger: attempt {opening.attempt_id} is already open with other terms, or was used"
+                )
             try:
+                # An attempt that was closed before it made any request may begin again under a new token.
+                db.execute("DELETE FROM attempts WHERE attempt_id = ?", (opening.attempt_id,))
                 db.execute(
                     "INSERT INTO attempts (attempt_id, logical_run_id, token_sha256, opening, expires_at)"
                     " VALUES (?, ?, ?, ?, ?)",

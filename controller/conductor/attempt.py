@@ -64,25 +64,27 @@ def load(world: World, attempt_id: AttemptId) -> AttemptHistory:
 def execute(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
     """Bring the attempt to an acknowledged result, whatever state it was found in. Raises CellHalts."""
     attempt_id = AttemptId(attempt.attempt_id)
+    collected: Collected | None = None
+    fault: str | None = None
     match recovery.decide(_found(world, attempt)):
         case recovery.Decision.HALT:
-            account = world.ledger.account(attempt_id)
-            raise CellHalts(
-                attempt, "the machine is gone without a result, and requests were made", len(account.requests)
-            )
+            requests = len(world.ledger.account(attempt_id).requests)
+            raise CellHalts(attempt, "the machine is gone without a result, and requests were made", requests)
+        case recovery.Decision.LOST:
+            fault = "the machine was lost with the controller, before it made any request"
         case recovery.Decision.BEGIN:
             close_attempt(world, attempt_id)
             intend(world, run, attempt_id, attempt.number, generation=attempt.generation + 1)
             attempt = load(world, attempt_id)
         case recovery.Decision.ACCEPT | recovery.Decision.CONTINUE:
             pass
-    try:
-        if not _result_durable(world, attempt_id):
-            _run_in_machine(world, run, attempt)
-        collected = run_stage.collect(world.artifacts, attempt_id, world.manifest.artifact_limits)
-        fault = None
-    except (SandboxLost, LimitsNotEnforced) as error:
-        collected, fault = None, str(error)
+    if fault is None:
+        try:
+            if not _result_durable(world, attempt_id):
+                _run_in_machine(world, run, attempt)
+            collected = run_stage.collect(world.artifacts, attempt_id, world.manifest.artifact_limits)
+        except (SandboxLost, LimitsNotEnforced) as error:
+            fault = str(error)
     close_attempt(world, attempt_id)
     _acknowledge(world, run, attempt, collected, fault)
 
@@ -93,6 +95,7 @@ def _found(world: World, attempt: AttemptHistory) -> recovery.Found:
         fresh=attempt.intended_epoch == world.epoch,
         result_durable=_result_durable(world, attempt_id),
         machine_alive=world.pool.find(attempt.attempt_id) is not None,
+        artifacts=len(world.artifacts.list(attempt_id)),
         account=world.ledger.account(attempt_id),
     )
 

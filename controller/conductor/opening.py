@@ -13,6 +13,7 @@ from controller.domain.launch import LaunchContext
 from controller.domain.limits import VM_MARGIN_SECONDS
 from controller.domain.plan import LogicalRun
 from controller.domain.receipt import RunOrder
+from controller.domain.statement import StatementKind
 from controller.domain.usage import AttemptAccount, RequestState
 from controller.ports.ledger import AttemptOpening, UploadGrant
 
@@ -56,7 +57,9 @@ def open_attempt(world: World, run: LogicalRun, attempt_id: AttemptId, attempt: 
 
 
 def _intended_at(world: World, attempt_id: AttemptId) -> InstantMs:
-    return world.journal.of(attempt_id)[0].at
+    intent = world.journal.find(StatementKind.ATTEMPT_INTENDED, attempt_id)
+    assert intent is not None, "an attempt is opened only after its intent"
+    return intent.at
 
 
 def close_attempt(world: World, attempt_id: AttemptId) -> None:

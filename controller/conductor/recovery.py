@@ -15,7 +15,8 @@ from controller.domain.usage import AttemptAccount
 class Decision(StrEnum):
     ACCEPT = "accept"  # the result is durable: collect it
     CONTINUE = "continue"  # the machine is alive: go on in it, waiting for what already runs
-    BEGIN = "begin"  # nothing was spent: lease anew under the next generation
+    BEGIN = "begin"  # nothing was spent and nothing handed in: lease anew under the next generation
+    LOST = "lost"  # nothing was spent, but the machine is gone: an infrastructure fault
     HALT = "halt"
 
 
@@ -26,6 +27,7 @@ class Found:
     fresh: bool  # the intent was written by this controller, moments ago
     result_durable: bool  # the guest's last artifact is on our disk
     machine_alive: bool
+    artifacts: int  # what the guest has handed in so far
     account: AttemptAccount
 
 
@@ -35,6 +37,6 @@ def decide(found: Found) -> Decision:
         return Decision.ACCEPT
     if found.machine_alive or found.fresh:
         return Decision.CONTINUE
-    if not found.account.requests:
-        return Decision.BEGIN
-    return Decision.HALT
+    if found.account.requests:
+        return Decision.HALT
+    return Decision.LOST if found.artifacts else Decision.BEGIN

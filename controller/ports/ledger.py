@@ -48,7 +48,8 @@ class Ledger(Protocol):
     """Durable when a method returns. Any I/O error raises LedgerUnavailable, after which nothing is admitted."""
 
     def open_attempt(self, opening: AttemptOpening) -> None:
-        """Idempotent for the same opening; a different one under the same id is refused."""
+        """Idempotent for the same opening. A different one under the same id is refused, unless the attempt was closed
+        before it made any request: then it begins again under the new terms."""
         ...
 
     def close_attempt(self, attempt_id: AttemptId) -> None:
@@ -102,7 +103,7 @@ class Artifacts(Protocol):
     """Write-once blobs by attempt and name. The service that receives them can't read or replace them."""
 
     def grant(self, grants: tuple[UploadGrant, ...]) -> None:
-        """Idempotent for equal grants."""
+        """Idempotent for equal grants; others are refused, unless the old ones were revoked before anything was stored."""
         ...
 
     def find_grant(self, attempt_id: AttemptId, name: str, token_sha256: str) -> UploadGrant | None: ...

@@ -113,12 +113,10 @@ class RoundServices:
             listen=self.egress_socket,
             meter=self._sockets / "meter.sock",
             results=self._sockets / "results.sock",
-            access_log=self.directory / "egress-access.log",
         )
         path = self.directory / "egress-config.json"
-        path.write_text(proxy.config_json())
-        proxy.validate(path)
-        return self._service("egress", proxy.argv(path), self.egress_socket)
+        proxy.validate(proxy.write(path))
+        return self._service("egress", list(proxy.argv(path)), self.egress_socket)
 
     def _service(self, name: str, argv: list[str], listens: Path) -> Service:
         return Service(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -52,7 +52,7 @@ def image_digests(settings: Settings) -> dict[str, str]:
     return {image.name: image.digest for image in image_store(settings).list()}
 
 
-def require_images(settings: Settings, names: set[str]) -> dict[str, str]:
+def require_images(settings: Settings, names: Set[str]) -> dict[str, str]:
     """The digests of all baked images. Raises MissingImage naming those that are wanted and absent."""
     digests = image_digests(settings)
     missing = sorted(names - digests.keys())

@@ -12,10 +12,12 @@ from controller.domain.usage import AttemptAccount, RequestState
 from tests.unit.settle.test_rules import row
 
 
-def found(*, fresh: bool = False, durable: bool = False, alive: bool = False, requests: int = 0) -> Found:
+def found(
+    *, fresh: bool = False, durable: bool = False, alive: bool = False, requests: int = 0, artifacts: int = 0
+) -> Found:
     rows = tuple(row(i, RequestState.SETTLED, usd="0.1") for i in range(1, requests + 1))
     account = AttemptAccount(attempt_id=AttemptId("att-1"), requests=rows, refusals=(), open=False)
-    return Found(fresh=fresh, result_durable=durable, machine_alive=alive, account=account)
+    return Found(fresh=fresh, result_durable=durable, machine_alive=alive, artifacts=artifacts, account=account)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,9 @@ def found(*, fresh: bool = False, durable: bool = False, alive: bool = False, re
         (found(durable=True, requests=3), Decision.ACCEPT),
         (found(alive=True, requests=3), Decision.CONTINUE),
         (found(), Decision.BEGIN),
+        (found(artifacts=1), Decision.LOST),
         (found(requests=1), Decision.HALT),
+        (found(requests=1, artifacts=1), Decision.HALT),
     ],
 )
 def test_the_one_allowed_way_on(state: Found, decision: Decision) -> None:
