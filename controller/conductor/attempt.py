@@ -117,7 +117,7 @@ def _run_in_machine(world: World, run: LogicalRun, attempt: AttemptHistory) -> N
         egress_socket=world.egress_socket,
     )
     sandbox = lease(world.pool, world.journal, world.clock, spec)
-    run_stage.execute(sandbox, launch_order(world, run, attempt_id, attempt.generation))
+    world.execute(sandbox, launch_order(world, run, attempt_id, attempt.generation))
 
 
 def _acknowledge(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller import verify as verify_stage
 from controller.conductor.history import AttemptHistory
 from controller.conductor.world import World
 from controller.destroy import destroy
@@ -37,7 +36,7 @@ def verify_attempt(world: World, run: LogicalRun, attempt: AttemptHistory) -> No
         )
         try:
             sandbox = lease(world.pool, world.journal, world.clock, spec)
-            verdict, patch = verify_stage.verify(sandbox, bundle, harvested, world.patches)
+            verdict, patch = world.verify(sandbox, bundle, harvested, world.patches)
             break
         except SandboxLost:
             if lease_number == VERIFY_LEASES_MAX:

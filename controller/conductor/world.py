@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from controller import run as run_stage
+from controller import verify as verify_stage
 from controller.domain.ids import AttemptId
 from controller.domain.keys import KeyRing
+from controller.domain.outcome import Verdict
+from controller.domain.receipt import RunOrder
 from controller.domain.task import TaskBundle
+from controller.domain.tree_stream import HarvestedTree
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
 from controller.ports.harness import HarnessAdapter
 from controller.ports.journal import Journal
 from controller.ports.ledger import Artifacts, Ledger
 from controller.ports.patches import PatchTool
-from controller.ports.pool import Pool
+from controller.ports.pool import Pool, Sandbox
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
+
+Execute = Callable[[Sandbox, RunOrder], object]
+Verify = Callable[[Sandbox, TaskBundle, HarvestedTree | str, PatchTool], tuple[Verdict, bytes]]
 
 
 @dataclass(frozen=True)
 class World:
-    """A frozen round, its task contents, and the ports that act on it. Tokens derive from the round's secret."""
+    """A frozen round, its task contents, and the ports that act on it. Tokens derive from the round's secret.
+
+    `execute` and `verify` are the two stages that act inside machines; simulated rounds put their own in place.
+    """
 
     round_dir: Path
     manifest: HarnessRoundManifest
@@ -42,6 +53,8 @@ class World:
     egress_socket: str
     owner: str
     epoch: int
+    execute: Execute = run_stage.execute
+    verify: Verify = verify_stage.verify
 
     def token(self, kind: str, attempt: AttemptId, generation: int) -> str:
         """A 256-bit run-scoped token: derived, so that it need not be stored anywhere but in the guest."""

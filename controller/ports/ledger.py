@@ -103,7 +103,7 @@ class Artifacts(Protocol):
     """Write-once blobs by attempt and name. The service that receives them can't read or replace them."""
 
     def grant(self, grants: tuple[UploadGrant, ...]) -> None:
-        """Idempotent for equal grants; others are refused, unless the old ones were revoked before anything was stored."""
+        """Idempotent for equal grants; others are refused, unless the old were revoked before anything was stored."""
         ...
 
     def find_grant(self, attempt_id: AttemptId, name: str, token_sha256: str) -> UploadGrant | None: ...
