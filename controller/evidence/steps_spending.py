@@ -69,7 +69,9 @@ def check_charges(exhibits: Exhibits) -> str:
                     f"but the ledger gives {found.usd} USD for {found.requests}"
                 )
     _check_dataset_sums(exhibits)
-    return f"{len(exhibits.ledger)} requests priced again, {_check_totals(exhibits)} USD in all"
+    total = _check_totals(exhibits)
+    known = f"{total} USD in all" if total is not None else "some of unknown cost, so the total is unknown"
+    return f"{len(exhibits.ledger)} requests priced again, {known}"
 
 
 def _check_rows(exhibits: Exhibits, run: str, rows: Sequence[MeteredRequest]) -> None:

@@ -1,0 +1,335 @@
+"""The check against outsiders, who can change bytes, and against the key's holder, who can sign what he changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from controller.domain.ids import sha256_digest
+from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.statement import Statement, StatementKind
+from controller.errors import BundleRejected
+from controller.evidence import bundle
+from controller.evidence.canonical import dumps, lines, parse_lines
+from controller.evidence.check import STEPS, check, choose_keys, examine
+from controller.evidence.envelope import AUTHORIZATION_TYPE, MANIFEST_TYPE, sign
+from controller.evidence.log import checkpoint_of, next_statement
+from controller.evidence.note import sign_checkpoint
+from tests.world.recorded_round import RealRecompute
+from tests.world.signer import FixedSigner
+
+SIGNER = FixedSigner()
+Files = dict[str, bytes]
+Tamper = Callable[[Files], None]
+K = StatementKind
+MUTATIONS = 2_500
+
+
+def _failed_step(files: Files, recompute: RealRecompute | None = None) -> tuple[int, str]:
+    report = examine(files, recompute or RealRecompute(), keys=SIGNER.ring)
+    assert not report.passed
+    return next((step.number, step.detail) for step in report.steps if step.passed is False)
+
+
+def test_a_good_bundle_passes_every_step(good_bundle: Files) -> None:
+    report = check(good_bundle, RealRecompute(), keys=SIGNER.ring)
+    assert report.passed
+    assert report.kind == "rehearsal"
+    assert [step.number for step in report.steps] == list(range(1, 11))
+    assert all(step.passed and step.detail for step in report.steps)
+
+
+def test_the_numbers_of_the_steps_are_those_of_the_prose() -> None:
+    from controller.evidence import check as module
+
+    text = module.__doc__ or ""
+    assert all(f"{number:2}. " in text for number in range(1, len(STEPS) + 1))
+    assert f"{len(STEPS) + 1:2}. " not in text
+
+
+def test_every_mutation_of_a_byte_is_refused(good_bundle: Files) -> None:
+    chance, accepted = Random(20261130), []
+    names = sorted(good_bundle)
+    for number in range(MUTATIONS):
+        name = names[number % len(names)]
+        data = bytearray(good_bundle[name])
+        place = chance.randrange(len(data))
+        match chance.randrange(4):
+            case 0:
+                data[place] ^= 1 << chance.randrange(8)
+            case 1:
+                del data[place]
+            case 2:
+                data.insert(place, chance.randrange(256))
+            case _:
+                del data[place:]
+        for keys in (SIGNER.ring, None) if number % 5 == 0 else (SIGNER.ring,):
+            if examine({**good_bundle, name: bytes(data)}, RealRecompute(), keys=keys).passed:
+                accepted.append((number, name, place))
+    assert accepted == []
+
+
+def test_every_bit_of_the_index_matters(good_bundle: Files) -> None:
+    index = good_bundle[bundle.INDEX]
+    chance = Random(7)
+    for bit in chance.sample(range(len(index) * 8), 1_000):
+        changed = bytearray(index)
+        changed[bit // 8] ^= 1 << bit % 8
+        assert not examine({**good_bundle, bundle.INDEX: bytes(changed)}, RealRecompute(), keys=SIGNER.ring).passed
+
+
+def test_missing_extra_and_exchanged_files_are_refused(good_bundle: Files) -> None:
+    for name in good_bundle:
+        rest = {key: data for key, data in good_bundle.items() if key != name}
+        assert not examine(rest, RealRecompute(), keys=SIGNER.ring).passed
+        for other in good_bundle:
+            if good_bundle[other] != good_bundle[name]:
+                swapped = {**good_bundle, name: good_bundle[other], other: good_bundle[name]}
+                assert not examine(swapped, RealRecompute(), keys=SIGNER.ring).passed
+    assert _failed_step({**good_bundle, "patches/att-0.patch": b""}) == (1, "patches/att-0.patch is not in the index")
+
+
+def test_nothing_in_a_hostile_bundle_makes_the_check_raise() -> None:
+    for files in ({}, {bundle.KEYS: b"{}"}, {bundle.KEYS: b"\xff", bundle.INDEX: b"["}):
+        assert not examine(files, RealRecompute()).passed
+        assert not examine(files, RealRecompute(), keys=SIGNER.ring).passed
+
+
+def test_whose_key_it_was_is_said(good_bundle: Files) -> None:
+    alone = examine(good_bundle, RealRecompute())
+    assert alone.passed
+    assert alone.trust == "self-signed"
+    assert "integrity only" in alone.trust_text
+    with pytest.raises(BundleRejected, match=r"step 1 \(index\): .* not a trusted key"):
+        check(good_bundle, RealRecompute(), keys=FixedSigner("rival").ring)
+    assert choose_keys(good_bundle, pinned=None, local=SIGNER.ring) == (SIGNER.ring, "publisher")
+    assert choose_keys(good_bundle, pinned=None, local=FixedSigner("rival").ring) == (None, "self-signed")
+    assert choose_keys({}, pinned=None, local=SIGNER.ring) == (None, "self-signed")
+    pinned = FixedSigner("rival").ring
+    assert choose_keys(good_bundle, pinned=pinned, local=SIGNER.ring) == (pinned, "pinned")
+
+
+# From here on the one who tampers holds the signing key and signs everything anew.
+
+
+def _resigned(files: Files) -> Files:
+    rest = {name: data for name, data in files.items() if name != bundle.INDEX}
+    digest = sha256_digest(rest[bundle.MANIFEST])
+    return bundle.build(rest, SIGNER, round_id="small", manifest_digest=digest)
+
+
+def _statements(files: Files) -> list[Statement]:
+    return list(parse_lines(files[bundle.STATEMENTS], Statement, "s"))
+
+
+def _relog(files: Files, statements: Sequence[Statement]) -> None:
+    """Chain the statements anew and sign a new checkpoint."""
+    chain: list[Statement] = []
+    for one in statements:
+        previous = chain[-1] if chain else None
+        chain.append(next_statement(previous, kind=one.kind, at=one.at, subject=one.subject, body=one.body))
+    files[bundle.STATEMENTS] = lines(chain)
+    files[bundle.CHECKPOINT] = sign_checkpoint(checkpoint_of("small", chain), SIGNER)
+
+
+def _drop(kind: StatementKind, position: int = 0, *, starting: str = "") -> Tamper:
+    def tamper(files: Files) -> None:
+        statements = _statements(files)
+        places = [i for i, s in enumerate(statements) if s.kind is kind and s.subject.startswith(starting)]
+        del statements[places[position]]
+        _relog(files, statements)
+
+    return tamper
+
+
+def _repeat(kind: StatementKind, position: int = 0) -> Tamper:
+    def tamper(files: Files) -> None:
+        statements = _statements(files)
+        found = [s for s in statements if s.kind is kind][position]
+        _relog(files, [*statements, found])
+
+    return tamper
+
+
+def _alter(kind: StatementKind, position: int = 0, **changes: Any) -> Tamper:
+    def tamper(files: Files) -> None:
+        statements = _statements(files)
+        places = [i for i, s in enumerate(statements) if s.kind is kind]
+        place = places[position]
+        body = {**statements[place].body, **changes}
+        statements[place] = statements[place].model_copy(update={"body": body})
+        _relog(files, statements)
+
+    return tamper
+
+
+def _normal_answer(position: int) -> Tamper:
+    """Call an attempt that was retried a normal answer, in every statement about it."""
+
+    def tamper(files: Files) -> None:
+        _alter(K.RESULT_ACKNOWLEDGED, position, end="normal")(files)
+        _alter(K.ATTEMPT_CLASSIFIED, position, end="normal", retryable=False, blame=None)(files)
+
+    return tamper
+
+
+def _move_first(kind: StatementKind) -> Tamper:
+    def tamper(files: Files) -> None:
+        statements = _statements(files)
+        place = next(i for i, s in enumerate(statements) if s.kind is kind)
+        _relog(files, [statements[0], statements[place], *statements[1:place], *statements[place + 1 :]])
+
+    return tamper
+
+
+def _row(name: str, position: int, **changes: Any) -> Tamper:
+    def tamper(files: Files) -> None:
+        rows = [json.loads(line) for line in files[name].splitlines()]
+        rows[position].update(changes)
+        files[name] = b"".join(dumps(row) + b"\n" for row in rows)
+
+    return tamper
+
+
+def _cut_row(name: str, position: int) -> Tamper:
+    def tamper(files: Files) -> None:
+        rows = files[name].splitlines(keepends=True)
+        del rows[position]
+        files[name] = b"".join(rows)
+
+    return tamper
+
+
+def _manifest(**changes: Any) -> Tamper:
+    def tamper(files: Files) -> None:
+        files[bundle.MANIFEST] = dumps({**json.loads(files[bundle.MANIFEST]), **changes})
+        files[bundle.MANIFEST_ENVELOPE] = sign(MANIFEST_TYPE, files[bundle.MANIFEST], SIGNER)
+
+    return tamper
+
+
+def _grant(**changes: Any) -> Tamper:
+    """Another grant in place of the signed one; the log names it as if it had always been so."""
+
+    def tamper(files: Files) -> None:
+        import base64
+
+        payload = json.loads(base64.b64decode(json.loads(files[bundle.AUTHORIZATION])["payload"]))
+        payload["caps"].update(changes.pop("caps", {}))
+        files[bundle.AUTHORIZATION] = sign(AUTHORIZATION_TYPE, dumps({**payload, **changes}), SIGNER)
+        digest = sha256_digest(files[bundle.AUTHORIZATION])
+        _alter(StatementKind.ROUND_STARTED, authorization_digest=digest)(files)
+
+    return tamper
+
+
+def _set(name: str, data: bytes) -> Tamper:
+    return lambda files: files.__setitem__(name, data)
+
+
+def _patch(data: bytes) -> Tamper:
+    return lambda files: files.__setitem__(next(n for n in sorted(files) if n.startswith("patches/")), data)
+
+
+def _old_checkpoint(files: Files) -> None:
+    note = files[bundle.CHECKPOINT]
+    _drop(StatementKind.ROUND_SETTLED)(files)
+    files[bundle.CHECKPOINT] = note
+
+
+def _unlinked(files: Files) -> None:
+    statements = _statements(files)
+    del statements[5]
+    files[bundle.STATEMENTS] = lines(statements)
+
+
+OTHER = "sha256:" + "0" * 64
+TAMPERS: list[tuple[str, int, str, Tamper]] = [
+    ("manifest not the signed one", 2, "not what was signed", lambda f: f.__setitem__("manifest.json", b"{}")),
+    ("corpus root", 3, "corpus root", _manifest(corpus_root=OTHER)),
+    ("rate card digest", 3, "rate card digest", _manifest(rate_card_digest=OTHER)),
+    ("another plan under the same log", 4, "another manifest", _manifest(title="Better title")),
+    ("statement cut out", 4, "statement at position 5", _unlinked),
+    ("tail cut off", 4, "checkpoint signs", _old_checkpoint),
+    ("unknown field in a claim", 4, "statement 1 ", _alter(K.ATTEMPT_INTENDED, favourite=True)),
+    ("no start", 4, "does not begin", _drop(K.ROUND_STARTED)),
+    ("started under another grant", 4, "not in the bundle", _alter(K.ROUND_STARTED, authorization_digest=OTHER)),
+    ("cap on attempts", 5, "attempts: 3 of 2", _grant(caps={"attempts": 2})),
+    ("cap on money", 5, "usd: ", _grant(caps={"usd": "0.5"})),
+    ("cap on requests", 5, "requests: ", _grant(caps={"requests": 61})),
+    ("cap on time", 5, "timeout_ms: ", _grant(caps={"timeout_minutes": 30})),
+    ("cap on logical runs", 5, "logical_runs: ", _grant(caps={"logical_runs": 7})),
+    ("expired grant", 5, "no grant was in force", _grant(expires_at=1_790_000_003_000)),
+    ("later grant", 5, "no grant was in force", _grant(authorized_at=1_795_000_000_000)),
+    ("grant for another plan", 5, "another manifest", _grant(manifest_digest=OTHER)),
+    ("score dropped", 6, "has no score", _drop(K.RUN_SCORED, 1)),
+    ("score twice", 6, "scored 2 times", _repeat(K.RUN_SCORED)),
+    ("failure called success", 6, "its attempts give 'failure'", _alter(K.RUN_SCORED, 1, outcome="success")),
+    ("invalid called success", 6, "its attempts give 'invalid'", _alter(K.RUN_SCORED, 5, outcome="success")),
+    ("classification dropped", 6, "classified 0 times", _drop(K.ATTEMPT_CLASSIFIED)),
+    ("settlement dropped", 6, "settled 0 times", _drop(K.ATTEMPT_SETTLED)),
+    ("result dropped", 6, "acknowledged 0 times", _drop(K.RESULT_ACKNOWLEDGED)),
+    ("destruction dropped", 6, "never proven gone", _drop(K.SANDBOX_DESTROYED, starting="att-")),
+    ("verifier left standing", 6, "never proven gone", _drop(K.SANDBOX_DESTROYED, starting="ver-")),
+    ("verdict dropped", 6, "classified as", _drop(K.VERDICT)),
+    ("verdict turned", 6, "classified as", _alter(K.ATTEMPT_CLASSIFIED, 1, verified=True)),
+    ("end turned", 6, "classified as", _alter(K.ATTEMPT_CLASSIFIED, 4, end="normal")),
+    ("gate failed but passed", 6, "every gate", _alter(K.VERDICT, verdict={
+        "passed": True, "gates": [{"name": "g", "passed": False, "detail": ""}], "patch_digest": None,
+        "changed_paths": [], "soundness": "black-box"})),
+    ("attempt disowned", 6, "precedes the intent", _drop(K.ATTEMPT_INTENDED, 2)),
+    ("effect before intent", 6, "precedes the intent", _move_first(K.SANDBOX_LEASED)),
+    ("isolation breached", 6, "isolation was not proven", _alter(K.ISOLATION_RECEIPT, mismatches=["route"])),
+    ("a normal answer tried again", 6, "may not be retried", _normal_answer(2)),
+    ("a run nobody scheduled", 6, "never scheduled", _alter(K.ATTEMPT_INTENDED, run="first.alpha.r9")),
+    ("patch exchanged", 6, "not the patch that was judged", _patch(b"better")),
+    ("patch from nowhere", 6, "belongs to no verdict", _set("patches/att-0.patch", b"")),
+    ("cheaper request", 7, "is charged 0.000001", _row("ledger.jsonl", 0, usd="0.000001")),
+    ("smaller usage", 7, "the rate card gives", _row("ledger.jsonl", 0, usage={"tokens": {"in": 1}, "units": {}})),
+    ("request dropped", 7, "is missing", _cut_row("ledger.jsonl", 0)),
+    ("last request dropped", 7, "but the ledger gives", _cut_row("ledger.jsonl", -1)),
+    ("request of a stranger", 7, "never intended", _row("ledger.jsonl", 0, attempt_id="att-0")),
+    ("request of another run", 7, "another logical run", _row("ledger.jsonl", 0, logical_run_id="first.beta.r9")),
+    ("asked off the lane", 7, "off its lane", _row("ledger.jsonl", 0, model="cheaper")),
+    ("answered off the lane", 7, "off its lane", _row("ledger.jsonl", 0, observed_model="cheaper")),
+    ("free without proof", 7, "without a proof", _row("ledger.jsonl", 0, state="zero_bill", usd="0")),
+    ("unknown with a price", 7, "is unknown", _row("ledger.jsonl", 0, state="unknown")),
+    ("settled without usage", 7, "without usage", _row("ledger.jsonl", 0, usage=None)),
+    ("refusal dropped", 7, "but the ledger gives", _cut_row("refusals.jsonl", 0)),
+    ("attempt settled lower", 7, "was settled at 0", _alter(K.ATTEMPT_SETTLED, usd="0")),
+    ("round settled lower", 7, "the round is settled at 0", _alter(K.ROUND_SETTLED, usd="0")),
+    ("round never settled", 7, "never settled", _drop(K.ROUND_SETTLED)),
+    ("run cheaper in the dataset", 7, "not the sum", _row("dataset.jsonl", 0, usd="0")),
+    ("outcome turned in the dataset", 9, "dataset.jsonl does not follow", _row("dataset.jsonl", 1, outcome="success")),
+    ("row dropped from the dataset", 9, "dataset.jsonl does not follow", _cut_row("dataset.jsonl", 1)),
+    ("analysis exchanged", 9, "analysis.json does not follow", _set("analysis.json", b"{}")),
+    ("report without the mark", 10, "does not say", _set("report.html", b"<h1>Results</h1>")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "finding", "tamper"), [t[1:] for t in TAMPERS], ids=[t[0] for t in TAMPERS])
+def test_what_the_key_holder_signs_anew_is_still_refused(
+    good_bundle: Files, step: int, finding: str, tamper: Tamper
+) -> None:
+    files = dict(good_bundle)
+    tamper(files)
+    number, detail = _failed_step(_resigned(files))
+    assert finding in detail
+    assert number == step
+
+
+def test_another_schedule_than_the_seeds_is_refused(good_bundle: Files) -> None:
+    class Otherwise(RealRecompute):
+        def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
+            return tuple(reversed(manifest.schedule))
+
+    assert _failed_step(good_bundle, Otherwise()) == (8, "the schedule does not follow from the seed")
+
+
+def test_a_bundle_built_twice_is_the_same_bytes(good_bundle: Files) -> None:
+    assert _resigned(good_bundle) == good_bundle
+    assert list(_resigned(good_bundle)) == sorted(good_bundle, key=str.encode)

@@ -1,0 +1,347 @@
+"""A small conducted round without machines: manifest, log, ledger and patches that agree with one another.
+
+Two tasks, two arms, two repeats. Among the eight logical runs are successes, a failed verification, a provider error
+that was retried, a hard limit, a crash whose patch would have passed, and a run whose cost stayed unknown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from controller.adapters.files_durable import LocalFiles
+from controller.analyse.plan import plan_of_manifest
+from controller.analyse.step import analyse_bytes
+from controller.authorize import authorize
+from controller.conductor.dataset import dataset_rows
+from controller.domain import bodies
+from controller.domain.authorization import Caps
+from controller.domain.ids import AttemptId, LogicalRunId, RequestId, attempt_id, sha256_digest
+from controller.domain.instant import InstantMs
+from controller.domain.launch import LaunchContract
+from controller.domain.money import usd_from_text, usd_to_text
+from controller.domain.outcome import BLAME, RETRYABLE, EndKind, Gate, Verdict
+from controller.domain.plan import Arm, Lane, LogicalRun, RoundManifest, TaskEntry
+from controller.domain.rate_card import RateBand, RateCard, RateRow
+from controller.domain.rating import price
+from controller.domain.record import Record
+from controller.domain.statement import Statement, StatementKind
+from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
+from controller.evidence.canonical import lines, parse
+from controller.evidence.log import next_statement
+from controller.freeze import FreezeInputs, freeze
+from controller.freeze.plan import PlanArm, RoundPlan
+from controller.protocols.harness_round.manifest import HarnessRoundManifest
+from controller.publish import RoundRecords
+from controller.schedule import allocation
+from controller.settle import settle_attempt, settle_round
+from tests.world.signer import FixedSigner
+
+START = InstantMs(1_790_000_000_000)
+SEED = "5e" * 32
+REPORT = "<!doctype html><title>Rehearsal</title><p>Rehearsal: scripted model, not a measurement."
+CAPS = Caps(logical_runs=8, attempts=24, requests=24 * 60, usd="24", timeout_minutes=24 * 30)
+SETTLED, ZERO, UNKNOWN = RequestState.SETTLED, RequestState.ZERO_BILL, RequestState.UNKNOWN
+
+
+def digest(text: str) -> str:
+    return sha256_digest(text.encode())
+
+
+CARD = RateCard(
+    name="test",
+    source="invented",
+    retrieved_on="2026-11-01",
+    rows=(
+        RateRow(
+            provider="rehearsal",
+            model="m-1",
+            bands=(RateBand(over=0, nano_usd_per_million={"in": 2_000_000_000, "out": 10_000_000_000}),),
+        ),
+    ),
+)
+
+
+class StepClock:
+    """The Clock port; every reading is one second later."""
+
+    def __init__(self, at: InstantMs = START) -> None:
+        self._at = at
+
+    def now(self) -> InstantMs:
+        self._at = InstantMs(self._at + 1000)
+        return self._at
+
+    def monotonic_seconds(self) -> float:
+        return self._at / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self._at = InstantMs(self._at + int(seconds * 1000))
+
+
+class RealRecompute:
+    """The Recompute port over the real stages."""
+
+    def manifest(self, data: bytes) -> RoundManifest:
+        return parse(data, HarnessRoundManifest, "manifest.json")
+
+    def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
+        tasks, arms = [task.id for task in manifest.tasks], [arm.id for arm in manifest.arms]
+        return allocation(tasks, arms, manifest.replicates, seed=manifest.seed, round_id=manifest.round_id)
+
+    def dataset(self, manifest: RoundManifest, manifest_digest: str, statements: Sequence[Statement]) -> bytes:
+        return lines(dataset_rows(manifest, manifest_digest, statements))
+
+    def analysis(self, manifest: RoundManifest, dataset: bytes) -> bytes:
+        assert isinstance(manifest, HarnessRoundManifest)
+        return analyse_bytes(dataset, plan_of_manifest(manifest))[1]
+
+
+@dataclass(frozen=True)
+class Try:
+    """How one attempt goes."""
+
+    end: EndKind = EndKind.NORMAL
+    passes: bool | None = True  # None: no verdict
+    requests: tuple[RequestState, ...] = (SETTLED, SETTLED)
+    refusals: int = 0
+
+
+STORIES: Mapping[int, tuple[Try, ...]] = {
+    0: (Try(),),
+    1: (Try(passes=False),),
+    2: (Try(end=EndKind.PROVIDER_ERROR, passes=None, requests=(SETTLED, ZERO)), Try()),
+    3: (Try(end=EndKind.HARD_LIMIT, passes=False, refusals=1),),
+    4: (Try(end=EndKind.HARNESS_CRASH), Try(end=EndKind.HARNESS_CRASH, passes=False), Try(passes=False)),
+    5: (Try(requests=(SETTLED, UNKNOWN)),),
+    6: (Try(end=EndKind.INFRASTRUCTURE, passes=None, requests=()), Try()),
+    7: (Try(),),
+}
+
+
+def inputs(*, replicates: int = 2) -> FreezeInputs:
+    """What a conductor would gather for the plan of two tasks and two arms."""
+    plan = RoundPlan(
+        round_id="small",
+        title="A small round",
+        protocol="harness-round",
+        kind="rehearsal",
+        seed=SEED,
+        replicates=replicates,
+        tasks=("corpus/*",),
+        arms=tuple(PlanArm(id=name, title=name, harness="codex", lane="lane") for name in ("alpha", "beta")),
+        lanes=(Lane(id="lane", provider="rehearsal", model="m-1", observed_models=("m-1",)),),
+        rate_card="card.json",
+    )
+    tasks = tuple(_task(name) for name in ("first", "second"))
+    return FreezeInputs(
+        plan=plan,
+        seed=SEED,
+        tasks=tasks,
+        arms=tuple(_arm(arm) for arm in plan.arms),
+        rate_card=CARD,
+        images={"harness-codex": digest("image"), "vm-runner": digest("runner"), "vm-verifier": digest("verifier")},
+        network_policy_digest=digest("flows"),
+        schedule=allocation([t.id for t in tasks], ["alpha", "beta"], replicates, seed=SEED, round_id="small"),
+        software="fairtrial test",
+        launch_contracts={arm.id: LaunchContract(argv=("codex",), env={}, files={}) for arm in plan.arms},
+    )
+
+
+def _task(name: str) -> TaskEntry:
+    return TaskEntry(
+        id=name,
+        title=name,
+        stratum="small",
+        cluster=f"repo-{name}",
+        visibility="public",
+        language="python",
+        task_digest=digest(f"{name} task"),
+        prompt_digest=digest(f"{name} prompt"),
+        base_digest=digest(f"{name} base"),
+        verifier_digest=digest(f"{name} verifier"),
+        gold_digest=digest(f"{name} gold"),
+        soundness="black-box",
+    )
+
+
+def _arm(arm: PlanArm) -> Arm:
+    return Arm(
+        id=arm.id,
+        title=arm.title,
+        harness=arm.harness,
+        harness_version="1",
+        image="harness-codex",
+        image_digest=digest("image"),
+        lane=arm.lane,
+        dialect="openai_responses",
+    )
+
+
+@dataclass
+class RecordedRound:
+    """The round and the means to go on recording. Everything in it may be changed by a test before `records`."""
+
+    directory: Path
+    manifest: HarnessRoundManifest
+    manifest_digest: str
+    clock: StepClock = field(default_factory=StepClock)
+    statements: list[Statement] = field(default_factory=list)
+    ledger: list[MeteredRequest] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    report: str = REPORT
+
+    def log(self, kind: StatementKind, subject: str, body: Record) -> None:
+        previous = self.statements[-1] if self.statements else None
+        self.statements.append(next_statement(previous, kind=kind, at=self.clock.now(), subject=subject, body=body))
+
+    def records(self) -> RoundRecords:
+        return RoundRecords(statements=self.statements, ledger=self.ledger, refusals=self.refusals, report=self.report)
+
+    def analyse(self) -> None:
+        """Write dataset and analysis as the analyse step does."""
+        recompute = RealRecompute()
+        dataset = recompute.dataset(self.manifest, self.manifest_digest, self.statements)
+        (self.directory / "dataset.jsonl").write_bytes(dataset)
+        (self.directory / "analysis.json").write_bytes(recompute.analysis(self.manifest, dataset))
+
+
+def conducted(directory: Path, *, stories: Mapping[int, tuple[Try, ...]] = STORIES, caps: Caps = CAPS) -> RecordedRound:
+    """Freeze, authorize, conduct, settle and analyse in a new directory."""
+    signer, files, clock = FixedSigner(), LocalFiles(), StepClock()
+    frozen = freeze(inputs(), directory, signer, clock, files=files)
+    found = RecordedRound(directory, frozen.manifest, frozen.digest, clock)
+    expires_at = InstantMs(START + 10**9)
+    authorize(directory, frozen.digest, caps, signer, clock, files=files, round_id="small", expires_at=expires_at)
+    found.log(
+        StatementKind.ROUND_STARTED,
+        "small",
+        bodies.RoundStarted(
+            manifest_digest=frozen.digest,
+            authorization_digest=sha256_digest((directory / "authorization.dsse.json").read_bytes()),
+            epoch=1,
+            pool="qemu",
+            isolation="vm",
+        ),
+    )
+    settled: dict[str, list[bodies.AttemptSettled]] = {}
+    for run, tries in zip(frozen.manifest.schedule, stories.values(), strict=False):
+        settled[run.id] = [_conduct(found, run, number, one) for number, one in enumerate(tries, start=1)]
+        _score(found, run, tries, settled[run.id])
+    found.log(StatementKind.ROUND_SETTLED, "small", settle_round(settled))
+    found.analyse()
+    return found
+
+
+def _conduct(found: RecordedRound, run: LogicalRun, number: int, one: Try) -> bodies.AttemptSettled:
+    name = attempt_id(found.manifest_digest, LogicalRunId(run.id), number)
+    found.log(
+        StatementKind.ATTEMPT_INTENDED, name, bodies.AttemptIntended(run=run.id, number=number, generation=1, epoch=1)
+    )
+    _machine(found, name, "runner")
+    isolation = bodies.IsolationChecked(receipt_digest=digest(name), probes_refused=24, mismatches=())
+    found.log(StatementKind.ISOLATION_RECEIPT, name, isolation)
+    result = bodies.ResultAcknowledged(
+        artifacts=(), missing=(), wall_ms=61_000, end=one.end, reason="", self_reported_usd=None
+    )
+    found.log(StatementKind.RESULT_ACKNOWLEDGED, name, result)
+    found.log(
+        StatementKind.SANDBOX_DESTROYED, name, bodies.SandboxGone(name=name, generation=1, existed=True, proof="-")
+    )
+    if one.passes is not None:
+        _judge(found, name, one.passes)
+    account = _account(found, run, name, one)
+    settled = settle_attempt(account)
+    found.log(StatementKind.ATTEMPT_SETTLED, name, settled)
+    classified = bodies.AttemptClassified(
+        run=run.id,
+        number=number,
+        end=one.end,
+        reason="",
+        blame=BLAME[one.end],
+        retryable=one.end in RETRYABLE,
+        verified=one.passes,
+        would_have_passed=bool(one.passes) and one.end is not EndKind.NORMAL,
+    )
+    found.log(StatementKind.ATTEMPT_CLASSIFIED, name, classified)
+    return settled
+
+
+def _machine(found: RecordedRound, name: str, role: str) -> None:
+    at = found.clock.now()
+    body = bodies.SandboxLeased.model_validate(
+        {"name": name, "role": role, "generation": 1, "created_at": at, "expires_at": at + 10**6}
+    )
+    found.log(StatementKind.SANDBOX_LEASED, name, body)
+
+
+def _judge(found: RecordedRound, name: AttemptId, passes: bool) -> None:
+    machine = name.replace("att-", "ver-")
+    _machine(found, machine, "verifier")
+    gone = bodies.SandboxGone(name=machine, generation=1, existed=True, proof="-")
+    found.log(StatementKind.SANDBOX_DESTROYED, machine, gone)
+    patch = f"diff of {name}\n".encode()
+    LocalFiles().create_file(found.directory / "patches" / f"{name}.patch", patch)
+    verdict = Verdict(
+        passed=passes,
+        gates=(Gate(name="hidden verifier", passed=passes, detail=""),),
+        patch_digest=sha256_digest(patch),
+        changed_paths=("a.py",),
+        soundness="black-box",
+    )
+    found.log(StatementKind.VERDICT, name, bodies.VerdictReached(verdict=verdict, verifier_image=digest("verifier")))
+
+
+def _account(found: RecordedRound, run: LogicalRun, name: AttemptId, one: Try) -> AttemptAccount:
+    rows = [_request(found, run, name, sequence, state) for sequence, state in enumerate(one.requests, start=1)]
+    refusals = [
+        Refusal(attempt_id=name, at=found.clock.now(), reason="requests", status=400, limit=True)
+        for _ in range(one.refusals)
+    ]
+    found.ledger += rows
+    found.refusals += refusals
+    return AttemptAccount(attempt_id=name, requests=tuple(rows), refusals=tuple(refusals), open=False)
+
+
+def _request(
+    found: RecordedRound, run: LogicalRun, name: AttemptId, sequence: int, state: RequestState
+) -> MeteredRequest:
+    usage = Usage(tokens={"in": 1000 + sequence, "out": 77}) if state is SETTLED else None
+    usd = usd_to_text(price(usage, CARD.rows[0])) if usage else ("0" if state is ZERO else None)
+    return MeteredRequest(
+        request_id=RequestId(f"req-{hashlib.sha256(f'{name}{sequence}'.encode()).hexdigest()[:12]}"),
+        attempt_id=name,
+        logical_run_id=LogicalRunId(run.id),
+        sequence=sequence,
+        dialect="openai_responses",
+        model="m-1",
+        state=state,
+        accepted_at=found.clock.now(),
+        ended_at=found.clock.now(),
+        status=200 if state is SETTLED else 529,
+        body_digest=digest(f"{name} {sequence}"),
+        provider_message_id=None,
+        observed_model="m-1" if state is SETTLED else None,
+        usage=usage,
+        usd=usd,
+        zero_bill_proof=ZeroBillProof.DOCUMENTED_RULE if state is ZERO else None,
+        note="",
+    )
+
+
+def _score(
+    found: RecordedRound, run: LogicalRun, tries: Sequence[Try], settled: Sequence[bodies.AttemptSettled]
+) -> None:
+    valid = all(account.valid for account in settled)
+    success = tries[-1].end is EndKind.NORMAL and tries[-1].passes
+    costs = [account.usd for account in settled]
+    total = sum((usd_from_text(cost) for cost in costs if cost is not None), start=usd_from_text("0"))
+    body = bodies.RunScored(
+        outcome="invalid" if not valid else "success" if success else "failure",
+        scored_attempt=len(tries),
+        attempts=len(tries),
+        usd=usd_to_text(total) if None not in costs else None,
+    )
+    found.log(StatementKind.RUN_SCORED, run.id, body)
