@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Callable
@@ -18,8 +19,7 @@ from controller.errors import SandboxLost
 from controller.ports.containers import ContainerExit, ContainerSpec
 
 API_VERSION: Final = "1.41"
-ENGINE_SOCKET: Final = "/run/user/1000/engine.sock"
-CALL_SECONDS: Final = 120.0  # one call of the engine, under emulation and load
+CALL_SECONDS: Final = 120  # one call of the engine, under emulation and load
 TMPFS: Final = {"/tmp": "size=512m,mode=1777,nosuid,nodev", "/run": "size=16m,mode=755,nosuid,nodev"}  # noqa: S108
 CAPABILITIES: Final = ("SETUID", "SETGID", "KILL", "CHOWN", "DAC_OVERRIDE")
 
@@ -81,7 +81,7 @@ class DockerContainers:
 
     def _wait(self, container: str, timeout_seconds: float) -> int | None:
         try:
-            return int(self._api.wait(container, timeout=timeout_seconds)["StatusCode"])
+            return int(self._api.wait(container, timeout=math.ceil(timeout_seconds))["StatusCode"])
         except (requests.ReadTimeout, TimeoutError):
             return None
         except requests.ConnectionError as error:
@@ -101,10 +101,13 @@ class DockerContainers:
             pids_limit=limits.processes,
             cap_drop=["ALL"],
             cap_add=list(CAPABILITIES),
-            security_opt=["no-new-privileges"],
+            security_opt=[
+                "no-new-privileges",
+                *([f"seccomp={spec.seccomp_profile}"] if spec.seccomp_profile else []),
+            ],
             read_only=True,
             tmpfs=TMPFS,
-            log_config={"Type": "none"},
+            log_config=docker.types.LogConfig(type="none"),
             ipc_mode="private",
         )
         return config
@@ -128,7 +131,7 @@ class _Output:
 
     def _read(self) -> None:
         try:
-            for _, data in frames_iter(self._stream, tty=False):
+            for _, data in frames_iter(self._stream, tty=False):  # type: ignore[no-untyped-call]
                 self._kept += data[: self._max - len(self._kept)]
         except (OSError, paramiko.SSHException):
             return
@@ -144,7 +147,7 @@ class _ChannelConnection(urllib3.connection.HTTPConnection):
     def connect(self) -> None:
         channel = self._open_stream()
         channel.settimeout(CALL_SECONDS)
-        self.sock = channel  # type: ignore[assignment]
+        self.sock = channel
 
 
 class _ChannelPool(urllib3.connectionpool.HTTPConnectionPool):

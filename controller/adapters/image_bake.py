@@ -6,6 +6,8 @@ import os
 import shutil
 import stat
 import subprocess
+import tarfile
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +26,9 @@ STEP_SECONDS_MAX: Final = 600  # the whole bake has ten minutes; a step that han
 RUNNER_UID: Final = 1000
 SUBUID_FIRST: Final = 100_000
 ROOTFS, KERNEL, INITRD, CA_KEY, HOST_KEY = "rootfs.qcow2", "vmlinuz", "initrd", "ssh_ca", "ssh_host_key.pub"
-PACKAGES, HARNESSES = "packages.txt", "harnesses.qcow2"
+PACKAGES, HARNESSES, PROBE = "packages.txt", "harnesses.qcow2", "probe.tar"
+GUEST_PROGRAMS: Final = ("serial_ssh.py", "read_regular.py")  # of controller/guest; the others travel with each attempt
+PROBE_APPLETS: Final = ("cat", "dd", "echo", "env", "head", "id", "ls", "mount", "sh", "sleep", "stat", "true", "wget")
 
 
 class BaseRecipe(Record):
@@ -55,7 +59,7 @@ def check_machine() -> None:
         )
 
 
-def bake_base(work: Path, out: Path, *, recipes: Path, guest: Path, log: Path) -> None:
+def bake_base(work: Path, out: Path, *, recipes: Path, guest: Sequence[Path], log: Path) -> None:
     """Root file system, kernel, initrd, SSH authority and host key into `out`. `work` is scratch space."""
     recipe = read_recipe(recipes / "recipe.toml")
     root = work / "root"
@@ -64,15 +68,15 @@ def bake_base(work: Path, out: Path, *, recipes: Path, guest: Path, log: Path) -
     authority = _write_authority(out / CA_KEY)
     (files / "etc/ssh/fairtrial_ca.pub").write_bytes(authority)
     (files / "usr/lib/fairtrial").mkdir(parents=True)
-    for source in sorted(guest.glob("*.py")):
+    for source in guest:
         shutil.copy(source, files / "usr/lib/fairtrial" / source.name)
     _bootstrap(root, files, recipe, customize=recipes / "customize.sh", log=log)
     shutil.copy(root / "boot" / f"vmlinuz-{kernel_version(root)}", out / KERNEL)
     init = (recipes / "init.sh").read_bytes()
     (out / INITRD).write_bytes(build_initrd(root, init=init, modules=recipe.initrd_modules))
     shutil.copy(root / "etc/ssh/ssh_host_ed25519_key.pub", out / HOST_KEY)
-    shutil.copy(root / "var/lib/dpkg/status", work / "status")
-    (out / PACKAGES).write_text(_package_list(work / "status"), encoding="utf-8")
+    (out / PACKAGES).write_text(_package_list(root / "var/lib/dpkg/status"), encoding="utf-8")
+    _probe_rootfs(root / "usr/bin/busybox", out / PROBE)
     ext4_image(root, out / ROOTFS, size_bytes=recipe.rootfs_bytes, label="root", log=log)
 
 
@@ -82,11 +86,13 @@ def bake_harness_store(work: Path, out: Path, rootfs_tars: Mapping[str, Path], *
     Ownership is shifted by the runner's subordinate ids, so that the rootless engine sees root where root was.
     """
     store = work / "store"
-    podman = ("podman", "--root", str(store), "--runroot", str(work / "run"), "--storage-driver", "overlay")
-    for name, tar in sorted(rootfs_tars.items()):
-        run_step([*podman, "import", str(tar), f"localhost/{name}:latest"], log=log)
-    run_step([*podman, "images"], log=log)
-    # What the engine of this host left for itself; the last says how it mounted, and would make the guest's do the same.
+    with tempfile.TemporaryDirectory(
+        prefix="fairtrial-"
+    ) as run:  # podman refuses a run root of more than 50 characters
+        podman = ("podman", "--root", str(store), "--runroot", run, "--storage-driver", "overlay")
+        for name, tar in sorted(rootfs_tars.items()):
+            run_step([*podman, "import", str(tar), f"localhost/{name}:latest"], log=log)
+    # What this host's engine left for itself; the last says how it mounted, and the guest's would do the same.
     for leftover in (
         "libpod",
         "mounts",
@@ -189,7 +195,7 @@ def host_sources() -> tuple[str, list[Path]]:
 def _bootstrap(root: Path, files: Path, recipe: BaseRecipe, *, customize: Path, log: Path) -> None:
     suite, sources = host_sources()
     command = ["mmdebstrap", "--mode=root", "--variant=apt", "--format=directory", "--architectures=amd64"]
-    options = ['APT::Install-Recommends "false"', *_host_fetch_options()]
+    options = ['APT::Install-Recommends "false"', *host_fetch_options()]
     for option in options:
         command.append(f"--aptopt={option}")
     for path in ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*"):
@@ -200,7 +206,7 @@ def _bootstrap(root: Path, files: Path, recipe: BaseRecipe, *, customize: Path, 
     run_step(command, log=log, env={"FAIRTRIAL_FILES": str(files), "INITRD": "No"})
 
 
-def _host_fetch_options() -> list[str]:
+def host_fetch_options() -> list[str]:
     """How this machine reaches its archive (proxies, date checks), which must not stay in the image."""
     dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False).stdout
     kept = []
@@ -213,6 +219,27 @@ def _host_fetch_options() -> list[str]:
         ):
             kept.append(f"{key} {value}")
     return kept
+
+
+def _probe_rootfs(busybox: Path, out: Path) -> None:
+    """The smallest container image, with which a pool is tested before there is any harness."""
+    with tarfile.open(out, "w") as tar:
+        for name in ("bin", "dev", "etc", "proc", "run", "sys", "tmp"):
+            tar.addfile(_tar_member(name, tarfile.DIRTYPE))
+        member = _tar_member("bin/busybox", tarfile.REGTYPE)
+        member.size = busybox.stat().st_size
+        with busybox.open("rb") as file:
+            tar.addfile(member, file)
+        for name in PROBE_APPLETS:
+            member = _tar_member(f"bin/{name}", tarfile.SYMTYPE)
+            member.linkname = "busybox"
+            tar.addfile(member)
+
+
+def _tar_member(name: str, kind: bytes) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = kind, 0o755
+    return member
 
 
 def _write_authority(path: Path) -> bytes:

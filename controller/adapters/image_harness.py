@@ -14,8 +14,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from controller.adapters.image_bake import _host_fetch_options as host_fetch_options
-from controller.adapters.image_bake import host_sources, run_step
+from controller.adapters.image_bake import host_fetch_options, host_sources, run_step
 from controller.domain.record import Record
 from controller.errors import ImageRecipeFailed
 
@@ -122,16 +121,20 @@ def _toolbox(recipe_dir: Path, work_dir: Path, log: Path) -> Path:
     command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale", "info")]
     command += [f"--include={','.join(recipe.packages)}", suite, str(root), *map(str, sources)]
     run_step(command, log=log)
-    _prepare(root, recipe, log)
+    _prepare(root, recipe)
     ready.touch()
     return root
 
 
-def _prepare(root: Path, recipe: ToolboxRecipe, log: Path) -> None:
+def _prepare(root: Path, recipe: ToolboxRecipe) -> None:
     """One unprivileged user, no resolver, no leftovers of the installation."""
     user = recipe.user
-    add_user = ["useradd", "--uid", str(AGENT_UID), "--user-group", "--no-create-home", "--home-dir", f"/home/{user}"]
-    run_step(["chroot", str(root), *add_user, "--shell", "/bin/bash", user], log=log)
+    for name, line in (
+        ("passwd", f"{user}:x:{AGENT_UID}:{AGENT_UID}::/home/{user}:/bin/bash"),
+        ("group", f"{user}:x:{AGENT_UID}:"),
+    ):
+        with (root / "etc" / name).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
     for directory in recipe.directories:
         (root / directory).mkdir(parents=True, exist_ok=True)
     (root / "etc/hostname").write_text("harness\n", encoding="utf-8")

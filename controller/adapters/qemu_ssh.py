@@ -5,12 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import logging
-import os
 import select
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
+from controller.adapters.qemu_process import connect_socket
 from controller.errors import SandboxLost
 from controller.ports.clock import Clock
 from controller.ports.entropy import Entropy
@@ -37,6 +35,7 @@ LINE_BYTES_MAX: Final = 256
 CERTIFICATE_SECONDS: Final = 60 * 60  # longer than any attempt; the certificate opens one machine, through one socket
 HANDSHAKE_SECONDS: Final = 60.0  # an emulated machine on a busy host takes a few seconds
 CHUNK_BYTES: Final = 2**15
+ENGINE_SOCKET: Final = "/run/user/1000/engine.sock"
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # its tracebacks are ours to report, as SandboxLost
 
@@ -131,7 +130,7 @@ class Channel:
 
     def _open(self, timeout_seconds: float) -> None:
         deadline = self._clock.monotonic_seconds() + timeout_seconds
-        self._control = _connect(self._directory, CONTROL_SOCKET, timeout_seconds)
+        self._control = connect_socket(self._directory, CONTROL_SOCKET, timeout_seconds)
         nonce = self._entropy.token_bytes(8).hex().encode()
         seed = self._entropy.token_bytes(SEED_BYTES).hex().encode()
         self._control.sendall(b"%s %s %d %s\n" % (GREETING, nonce, self._clock.now(), seed))
@@ -139,7 +138,7 @@ class Channel:
         while _read_line(self._control) != ready:
             if self._clock.monotonic_seconds() > deadline:
                 raise TimeoutError("no answer to the greeting")
-        stream = _connect(self._directory, SSH_SOCKET, timeout_seconds)
+        stream = connect_socket(self._directory, SSH_SOCKET, timeout_seconds)
         transport = paramiko.Transport(stream)
         self._transport = transport
         transport.start_client(timeout=timeout_seconds)
@@ -155,6 +154,16 @@ class Channel:
         if self._control is not None:
             self._control.close()
             self._control = None
+
+
+def engine_stream(channel: Channel) -> paramiko.Channel:
+    """A byte stream to the rootless container engine's socket. Raises SandboxLost."""
+    stream = channel.session()
+    try:
+        stream.exec_command(f"exec socat - UNIX-CONNECT:{ENGINE_SOCKET}")
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        raise SandboxLost(f"the container engine can't be reached ({error})") from error
+    return stream
 
 
 class _Exchange:
@@ -201,7 +210,7 @@ class _Exchange:
         if self._channel.closed or self._channel.exit_status_ready():
             self._stdin = self._stdin[:0]
             return True
-        sent = self._channel.send(self._stdin[:CHUNK_BYTES])
+        sent = self._channel.send(bytes(self._stdin[:CHUNK_BYTES]))
         self._stdin = self._stdin[sent:]
         if not self._stdin:
             self._shut()
@@ -217,28 +226,6 @@ class _Exchange:
         if len(data) > room:
             self._truncated = True
         into += data[:room]
-
-
-def _connect(directory: Path, name: str, timeout_seconds: float) -> socket.socket:
-    # A socket's path may have 107 bytes; through /proc the directory's own length does not count.
-    with _directory_descriptor(directory) as descriptor:
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        stream.settimeout(timeout_seconds)
-        try:
-            stream.connect(f"/proc/self/fd/{descriptor}/{name}")
-        except OSError:
-            stream.close()
-            raise
-        return stream
-
-
-@contextmanager
-def _directory_descriptor(directory: Path) -> Iterator[int]:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read_line(stream: socket.socket) -> bytes:

@@ -1,7 +1,7 @@
 """Print one regular file, refusing every trick a hostile process can play with a path. Standard library only, 3.9+.
 
-Usage: read_regular.py ABSOLUTE_PATH BYTES_MAX. No component may be a symbolic link; the file must be regular and have one
-link. Exit codes: 0 printed, 3 absent or not such a file, 4 larger than BYTES_MAX.
+Usage: read_regular.py ABSOLUTE_PATH BYTES_MAX. No component may be a symbolic link; the file must be regular and
+have one link. Exit codes: 0 printed, 3 absent or not such a file, 4 larger than BYTES_MAX.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHUNK_BYTES = 1 << 16
 
 
 def open_regular(path: str) -> int:
-    """A descriptor of the file, opened component by component. Raises OSError when any of them is not what it must be."""
+    """A descriptor of the file, opened component by component. Raises OSError when one is not what it must be."""
     parts = [part for part in path.split("/") if part]
     if not path.startswith("/") or not parts or any(part in (".", "..") for part in parts):
         raise OSError("not a plain absolute path")

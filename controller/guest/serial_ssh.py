@@ -1,10 +1,10 @@
 """Serve SSH over virtio serial ports. Installed into the machine image; standard library only, Python 3.9+.
 
-Two ports. On the control port the host sends one line, `fairtrial/1 <nonce> <epoch ms> <hex seed>`. Before anything else
-the guest sets its clock and mixes the seed into the kernel's generator: a machine restored from a warm state would
-otherwise repeat the time and the randomness of every sibling. Then it ends any older SSH connection, empties the SSH port,
-answers `fairtrial/1 ready <nonce>`, and runs `sshd -i` on the SSH port as soon as the host opens it. A line of its own is
-needed because a serial port does not tell its reader that the host hung up and came back.
+Two ports. On the control port the host sends one line, `fairtrial/1 <nonce> <epoch ms> <hex seed>`. Before anything
+else the guest sets its clock and mixes the seed into the kernel's generator: a machine restored from a warm state would
+otherwise repeat the time and the randomness of every sibling. Then it ends any older SSH connection, empties the SSH
+port, answers `fairtrial/1 ready <nonce>`, and runs `sshd -i` on the SSH port as soon as the host opens it. A line of
+its own is needed because a serial port does not tell its reader that the host hung up and came back.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def start_sshd(port: int) -> int:
     if child == 0:
         os.dup2(port, 0)
         os.dup2(port, 1)
-        os.execv(SSHD[0], SSHD)
+        os.execv(SSHD[0], SSHD)  # noqa: S606
     return child
 
 
