@@ -117,12 +117,16 @@ def pieces(text: str) -> Iterator[str]:
 def event(data: Json, *, name: str | None = None) -> bytes:
     """One server-sent event with a JSON payload."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+    return f"{head}data: {_compact(data)}\n\n".encode(errors="replace")
 
 
 def json_bytes(*parts: object) -> int:
     """How many bytes the parts take as compact JSON: the measure of a prompt."""
-    return sum(len(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode()) for part in parts if part)
+    return sum(len(_compact(part).encode(errors="replace")) for part in parts if part)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def objects(value: object, *, field: str) -> list[Json]:

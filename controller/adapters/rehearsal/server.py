@@ -111,7 +111,7 @@ async def _stream(
 
 
 async def _whole(request: web.Request, dialect: Dialect, reply: Reply, step: Step) -> web.StreamResponse:
-    data = json.dumps(dialect.whole(reply), ensure_ascii=False).encode()
+    data = json.dumps(dialect.whole(reply), ensure_ascii=False).encode(errors="replace")
     headers = {**_reply_headers(reply), "Content-Type": "application/json", "Content-Length": str(len(data))}
     response = web.StreamResponse(headers=headers)
     await response.prepare(request)
@@ -134,7 +134,7 @@ def _reply_headers(reply: Reply) -> dict[str, str]:
 async def _body(request: web.Request) -> Json:
     try:
         body = json.loads(await request.read())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestRefused(400, "The body is not JSON.") from error
     if not isinstance(body, dict):
         raise RequestRefused(400, "The body is not a JSON object.")

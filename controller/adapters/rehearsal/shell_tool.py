@@ -49,8 +49,10 @@ def _call(tool: OfferedTool, command: str) -> ToolCall | None:
     arguments: Json = {field: ["bash", "-lc", command] if as_list else command}
     if "yield_time_ms" in properties:
         arguments["yield_time_ms"] = _YIELD_MS
-    for name in tool.schema.get("required", []):
-        arguments.setdefault(name, _filler(properties.get(name)))
+    required = tool.schema.get("required")
+    for name in required if isinstance(required, list) else ():
+        if isinstance(name, str):
+            arguments.setdefault(name, _filler(properties.get(name)))
     return ToolCall(kind="function", name=tool.name, arguments=arguments)
 
 
