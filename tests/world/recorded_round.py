@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.adapters.files_durable import LocalFiles
-from controller.analyse.plan import plan_of_manifest
-from controller.analyse.step import analyse_bytes
 from controller.authorize import authorize
-from controller.conductor.dataset import dataset_rows
+from controller.conductor.recompute import HarnessRoundRecompute
 from controller.domain import bodies
 from controller.domain.authorization import Caps
 from controller.domain.ids import AttemptId, LogicalRunId, RequestId, attempt_id, sha256_digest
@@ -23,13 +21,12 @@ from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContract
 from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.outcome import BLAME, RETRYABLE, EndKind, Gate, Verdict
-from controller.domain.plan import Arm, Lane, LogicalRun, RoundManifest, TaskEntry
+from controller.domain.plan import Arm, Lane, LogicalRun, TaskEntry
 from controller.domain.rate_card import RateBand, RateCard, RateRow
 from controller.domain.rating import price
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
-from controller.evidence.canonical import lines, parse
 from controller.evidence.log import next_statement
 from controller.freeze import FreezeInputs, freeze
 from controller.freeze.plan import PlanArm, RoundPlan
@@ -79,24 +76,6 @@ class StepClock:
 
     def sleep(self, seconds: float) -> None:
         self._at = InstantMs(self._at + int(seconds * 1000))
-
-
-class RealRecompute:
-    """The Recompute port over the real stages."""
-
-    def manifest(self, data: bytes) -> RoundManifest:
-        return parse(data, HarnessRoundManifest, "manifest.json")
-
-    def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
-        tasks, arms = [task.id for task in manifest.tasks], [arm.id for arm in manifest.arms]
-        return allocation(tasks, arms, manifest.replicates, seed=manifest.seed, round_id=manifest.round_id)
-
-    def dataset(self, manifest: RoundManifest, manifest_digest: str, statements: Sequence[Statement]) -> bytes:
-        return lines(dataset_rows(manifest, manifest_digest, statements))
-
-    def analysis(self, manifest: RoundManifest, dataset: bytes) -> bytes:
-        assert isinstance(manifest, HarnessRoundManifest)
-        return analyse_bytes(dataset, plan_of_manifest(manifest))[1]
 
 
 @dataclass(frozen=True)
@@ -202,7 +181,7 @@ class RecordedRound:
 
     def analyse(self) -> None:
         """Write dataset and analysis as the analyse step does."""
-        recompute = RealRecompute()
+        recompute = HarnessRoundRecompute()
         dataset = recompute.dataset(self.manifest, self.manifest_digest, self.statements)
         (self.directory / "dataset.jsonl").write_bytes(dataset)
         (self.directory / "analysis.json").write_bytes(recompute.analysis(self.manifest, dataset))

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
+from controller.conductor.recompute import HarnessRoundRecompute
 from controller.evidence.bundle import BUNDLE_BYTES_MAX
 from controller.publish import publish
-from tests.world.recorded_round import RealRecompute, conducted
+from tests.world.recorded_round import conducted
 from tests.world.signer import FixedSigner
 
 
@@ -22,6 +23,6 @@ def good_bundle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         found.records(),
         files=LocalFiles(),
         signer=FixedSigner(),
-        recompute=RealRecompute(),
+        recompute=HarnessRoundRecompute(),
     )
     return LocalFiles().read_directory(published.path, bytes_max=BUNDLE_BYTES_MAX)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from controller.conductor.recompute import HarnessRoundRecompute
 from controller.domain.ids import sha256_digest
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.statement import Statement, StatementKind
@@ -19,7 +20,6 @@ from controller.evidence.check import STEPS, check, choose_keys, examine
 from controller.evidence.envelope import AUTHORIZATION_TYPE, MANIFEST_TYPE, sign
 from controller.evidence.log import checkpoint_of, next_statement
 from controller.evidence.note import sign_checkpoint
-from tests.world.recorded_round import RealRecompute
 from tests.world.signer import FixedSigner
 
 SIGNER = FixedSigner()
@@ -29,14 +29,14 @@ K = StatementKind
 MUTATIONS = 2_500
 
 
-def _failed_step(files: Files, recompute: RealRecompute | None = None) -> tuple[int, str]:
-    report = examine(files, recompute or RealRecompute(), keys=SIGNER.ring)
+def _failed_step(files: Files, recompute: HarnessRoundRecompute | None = None) -> tuple[int, str]:
+    report = examine(files, recompute or HarnessRoundRecompute(), keys=SIGNER.ring)
     assert not report.passed
     return next((step.number, step.detail) for step in report.steps if step.passed is False)
 
 
 def test_a_good_bundle_passes_every_step(good_bundle: Files) -> None:
-    report = check(good_bundle, RealRecompute(), keys=SIGNER.ring)
+    report = check(good_bundle, HarnessRoundRecompute(), keys=SIGNER.ring)
     assert report.passed
     assert report.kind == "rehearsal"
     assert [step.number for step in report.steps] == list(range(1, 11))
@@ -68,7 +68,7 @@ def test_every_mutation_of_a_byte_is_refused(good_bundle: Files) -> None:
             case _:
                 del data[place:]
         for keys in (SIGNER.ring, None) if number % 5 == 0 else (SIGNER.ring,):
-            if examine({**good_bundle, name: bytes(data)}, RealRecompute(), keys=keys).passed:
+            if examine({**good_bundle, name: bytes(data)}, HarnessRoundRecompute(), keys=keys).passed:
                 accepted.append((number, name, place))
     assert accepted == []
 
@@ -79,33 +79,35 @@ def test_every_bit_of_the_index_matters(good_bundle: Files) -> None:
     for bit in chance.sample(range(len(index) * 8), 1_000):
         changed = bytearray(index)
         changed[bit // 8] ^= 1 << bit % 8
-        assert not examine({**good_bundle, bundle.INDEX: bytes(changed)}, RealRecompute(), keys=SIGNER.ring).passed
+        assert not examine(
+            {**good_bundle, bundle.INDEX: bytes(changed)}, HarnessRoundRecompute(), keys=SIGNER.ring
+        ).passed
 
 
 def test_missing_extra_and_exchanged_files_are_refused(good_bundle: Files) -> None:
     for name in good_bundle:
         rest = {key: data for key, data in good_bundle.items() if key != name}
-        assert not examine(rest, RealRecompute(), keys=SIGNER.ring).passed
+        assert not examine(rest, HarnessRoundRecompute(), keys=SIGNER.ring).passed
         for other in good_bundle:
             if good_bundle[other] != good_bundle[name]:
                 swapped = {**good_bundle, name: good_bundle[other], other: good_bundle[name]}
-                assert not examine(swapped, RealRecompute(), keys=SIGNER.ring).passed
+                assert not examine(swapped, HarnessRoundRecompute(), keys=SIGNER.ring).passed
     assert _failed_step({**good_bundle, "patches/att-0.patch": b""}) == (1, "patches/att-0.patch is not in the index")
 
 
 def test_nothing_in_a_hostile_bundle_makes_the_check_raise() -> None:
     for files in ({}, {bundle.KEYS: b"{}"}, {bundle.KEYS: b"\xff", bundle.INDEX: b"["}):
-        assert not examine(files, RealRecompute()).passed
-        assert not examine(files, RealRecompute(), keys=SIGNER.ring).passed
+        assert not examine(files, HarnessRoundRecompute()).passed
+        assert not examine(files, HarnessRoundRecompute(), keys=SIGNER.ring).passed
 
 
 def test_whose_key_it_was_is_said(good_bundle: Files) -> None:
-    alone = examine(good_bundle, RealRecompute())
+    alone = examine(good_bundle, HarnessRoundRecompute())
     assert alone.passed
     assert alone.trust == "self-signed"
     assert "integrity only" in alone.trust_text
     with pytest.raises(BundleRejected, match=r"step 1 \(index\): .* not a trusted key"):
-        check(good_bundle, RealRecompute(), keys=FixedSigner("rival").ring)
+        check(good_bundle, HarnessRoundRecompute(), keys=FixedSigner("rival").ring)
     assert choose_keys(good_bundle, pinned=None, local=SIGNER.ring) == (SIGNER.ring, "publisher")
     assert choose_keys(good_bundle, pinned=None, local=FixedSigner("rival").ring) == (None, "self-signed")
     assert choose_keys({}, pinned=None, local=SIGNER.ring) == (None, "self-signed")
@@ -323,7 +325,7 @@ def test_what_the_key_holder_signs_anew_is_still_refused(
 
 
 def test_another_schedule_than_the_seeds_is_refused(good_bundle: Files) -> None:
-    class Otherwise(RealRecompute):
+    class Otherwise(HarnessRoundRecompute):
         def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
             return tuple(reversed(manifest.schedule))
 

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from controller.adapters.files_durable import LocalFiles
+from controller.errors import DiskFull, InvalidInput
+
+FILES = {"a.json": b"1", "patches/b.patch": b"2", "empty": b""}
+
+
+def test_a_directory_appears_whole_and_is_read_back(tmp_path: Path) -> None:
+    files = LocalFiles()
+    files.create_directory(tmp_path / "new" / "round", FILES)
+    assert files.read_directory(tmp_path / "new" / "round", bytes_max=2) == FILES
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["round"]
+
+
+def test_nothing_that_exists_is_overwritten(tmp_path: Path) -> None:
+    files = LocalFiles()
+    files.create_directory(tmp_path / "round", FILES)
+    (tmp_path / "dangling").symlink_to("nowhere")
+    for name in ("round", "dangling"):
+        with pytest.raises(InvalidInput, match="never overwritten"):
+            files.create_directory(tmp_path / name, {"x": b""})
+    files.create_file(tmp_path / "deep" / "file", b"one")
+    files.create_file(tmp_path / "deep" / "file", b"one")
+    for other in (b"two", b"on", b"one more"):
+        with pytest.raises(InvalidInput):
+            files.create_file(tmp_path / "deep" / "file", other)
+    assert (tmp_path / "deep" / "file").read_bytes() == b"one"
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/../b", "", "a//b", "./a", "a/"])
+def test_names_that_lead_elsewhere_leave_nothing_behind(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="plain relative"):
+        LocalFiles().create_directory(tmp_path / "round", {"good": b"", name: b""})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskFull):
+        LocalFiles().create_directory(tmp_path / "round", FILES)
+    with pytest.raises(DiskFull):
+        LocalFiles().create_file(tmp_path / "file", b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_special_files_and_too_many_bytes_are_refused(tmp_path: Path) -> None:
+    files = LocalFiles()
+    with pytest.raises(InvalidInput, match="not a directory"):
+        files.read_directory(tmp_path / "none", bytes_max=10)
+    for name, make in (("link", lambda p: p.symlink_to("/etc/hostname")), ("fifo", os.mkfifo)):
+        (tmp_path / name).mkdir()
+        make(tmp_path / name / "x")
+        with pytest.raises(InvalidInput):
+            files.read_directory(tmp_path / name, bytes_max=10)
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / "linked").symlink_to(tmp_path / "link")
+    with pytest.raises(InvalidInput):
+        files.read_directory(tmp_path / "dir", bytes_max=10)
+    (tmp_path / "big").mkdir()
+    (tmp_path / "big" / "x").write_bytes(b"123")
+    with pytest.raises(InvalidInput, match="more bytes"):
+        files.read_directory(tmp_path / "big", bytes_max=2)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.adapters.files_durable import LocalFiles
+from controller.conductor.recompute import HarnessRoundRecompute
+from controller.domain import bodies
+from controller.domain.statement import StatementKind
+from controller.errors import InvalidInput, NotPublishable, RoundNotFound
+from controller.evidence import bundle
+from controller.evidence.canonical import parse
+from controller.evidence.envelope import INDEX_TYPE, check
+from controller.publish import Published, publish
+from controller.publish.rules import leaks, open_gates, spellings
+from tests.world.recorded_round import RecordedRound, conducted
+from tests.world.signer import FixedSigner
+
+SIGNER = FixedSigner()
+TOKEN = b"rt_" + b"0123456789abcdef" * 4
+
+
+def _publish(found: RecordedRound, **options: Any) -> Published:
+    return publish(
+        found.directory,
+        found.directory.parent / "release",
+        found.records(),
+        files=LocalFiles(),
+        signer=SIGNER,
+        recompute=HarnessRoundRecompute(),
+        **options,
+    )
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> RecordedRound:
+    return conducted(tmp_path / "small")
+
+
+def _index(path: Path) -> bundle.BundleIndex:
+    payload = check((path / bundle.INDEX).read_bytes(), INDEX_TYPE, SIGNER.ring)
+    return parse(payload, bundle.BundleIndex)
+
+
+def test_versions_follow_one_another_and_none_is_overwritten(found: RecordedRound) -> None:
+    first = _publish(found)
+    before = LocalFiles().read_directory(first.path, bytes_max=bundle.BUNDLE_BYTES_MAX)
+    assert (first.version, first.report.passed, first.report.kind) == (1, True, "rehearsal")
+    assert _publish(found).version == 1
+    found.report += "<p>Second edition."
+    second = _publish(found)
+    assert (second.version, second.path.name) == (2, "v2")
+    assert _index(second.path).supersedes is not None
+    assert _index(first.path).supersedes is None
+    assert LocalFiles().read_directory(first.path, bytes_max=bundle.BUNDLE_BYTES_MAX) == before
+
+
+def test_every_open_gate_is_named(tmp_path: Path) -> None:
+    found = conducted(tmp_path / "small")
+    scores = [s for s in found.statements if s.kind is StatementKind.RUN_SCORED]
+    found.statements = found.statements[: found.statements.index(scores[-1])]
+    (found.directory / "analysis.json").unlink()
+    found.report = "<h1>Results</h1>"
+    with pytest.raises(NotPublishable) as caught:
+        _publish(found)
+    lines = str(caught.value).splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["closed", "settled", "analysed", "marked"]
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_stopped_round_may_be_published_as_incomplete(tmp_path: Path) -> None:
+    found = conducted(tmp_path / "small")
+    scored = [i for i, s in enumerate(found.statements) if s.kind is StatementKind.RUN_SCORED]
+    del found.statements[scored[0] + 1 :]
+    found.ledger = [row for row in found.ledger if row.attempt_id == found.ledger[0].attempt_id]
+    found.refusals = []
+    for path in list((found.directory / "patches").iterdir()):
+        if path.stem != found.ledger[0].attempt_id:
+            path.unlink()
+    found.log(StatementKind.OPERATOR_ACT, "small", bodies.OperatorAct(act="stop", note="enough"))
+    total = next(row for row in found.statements if row.kind is StatementKind.ATTEMPT_SETTLED).body
+    found.log(
+        StatementKind.ROUND_SETTLED,
+        "small",
+        bodies.RoundSettled(attempts=1, requests=total["requests"], usd=total["usd"], invalid_runs=()),
+    )
+    found.analyse()
+    report = _publish(found).report
+    assert report.passed
+    assert "7 halted or stopped" in report.steps[5].detail
+
+
+def test_a_measured_round_in_a_container_has_an_open_gate(found: RecordedRound) -> None:
+    manifest = found.manifest.model_copy(update={"kind": "measured"})
+    start = found.statements[0]
+    weak = start.model_copy(update={"body": {**start.body, "isolation": "container"}})
+    gates = open_gates(manifest, [weak, *found.statements[1:]], dataset=b"", analysis=b"", report="")
+    assert list(gates) == ["isolated: a measured round ran in container isolation"]
+    assert not list(open_gates(manifest, found.statements, dataset=b"", analysis=b"", report=""))
+
+
+def test_what_a_stranger_would_refuse_is_not_published(found: RecordedRound) -> None:
+    found.ledger[0] = found.ledger[0].model_copy(update={"usd": "0.000001"})
+    with pytest.raises(NotPublishable, match=r"check step 7 \(charges\): .* is charged"):
+        _publish(found)
+    assert not (found.directory.parent / "release").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (TOKEN, "a run-scoped token"),
+        (b"Authorization: Bearer abcdefghijklmnopqrstuvwxyz", "a bearer credential"),
+        (b"-----BEGIN PRIVATE KEY-----\n", "a private key"),
+        (b"sk-proj-0123456789abcdefghij", "a provider key"),
+        (b"see /home/me/rounds/1", "names a path of this machine"),
+        *((spelling, "a known secret") for spelling in spellings(b"correct horse battery")),
+        (base64.b64encode(b"user:correct horse battery:x"), "a known secret"),
+    ],
+)
+def test_a_leak_in_any_file_stops_the_release(found: RecordedRound, text: bytes, kind: str) -> None:
+    patch = next((found.directory / "patches").iterdir())
+    patch.write_bytes(b"+ " + text + b"\n")
+    with pytest.raises(NotPublishable) as caught:
+        _publish(found, secrets=[b"correct horse battery"], private_paths=["/home/me"])
+    assert kind in str(caught.value)
+    assert f"patches/{patch.name}" in str(caught.value)
+    assert text.decode() not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", [b"Bearer of news", b"/home/melanie/x", b"the task-sk-1", b"x/home/me", b"rt_0123", b"/home/me.txt"]
+)
+def test_ordinary_text_is_no_leak(text: bytes) -> None:
+    assert not list(leaks({"a": text}, secrets=[b"short"], private_paths=["/home/me", "/"]))
+
+
+def test_only_known_names_are_bundled(found: RecordedRound) -> None:
+    with pytest.raises(RoundNotFound):
+        publish(
+            found.directory.parent,
+            found.directory.parent / "release",
+            found.records(),
+            files=LocalFiles(),
+            signer=SIGNER,
+            recompute=HarnessRoundRecompute(),
+        )
+    with pytest.raises(InvalidInput, match=r"journal\.sqlite.*missing: \['analysis"):
+        bundle.build({"journal.sqlite": b""}, SIGNER, round_id="small", manifest_digest=found.manifest_digest)
