@@ -23,6 +23,7 @@ VALIDATE_SECONDS_MAX: Final = 120.0
 READY_SECONDS: Final = 2.0
 IDLE_UPSTREAM_SECONDS: Final = 60  # shorter than the services keep a connection, so that none is reused as it closes
 SOCKET_PATH_BYTES_MAX: Final = 107
+CONNECTIONS_MAX: Final = 4096
 
 
 class EgressProxy:
@@ -50,8 +51,16 @@ class EgressProxy:
                 ],
                 "clusters": [self._cluster(name, path) for name, path in sorted(self._services.items())],
             },
-            "layered_runtime": {
-                "layers": [{"name": "fixed", "static_layer": {"overload.global_downstream_max_connections": 4096}}]
+            "overload_manager": {
+                "resource_monitors": [
+                    {
+                        "name": "envoy.resource_monitors.global_downstream_max_connections",
+                        "typed_config": {
+                            "@type": f"{TYPES}.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
+                            "max_active_downstream_connections": CONNECTIONS_MAX,
+                        },
+                    }
+                ]
             },
         }
 
@@ -80,6 +89,7 @@ class EgressProxy:
             "http_filters": [
                 {
                     "name": BUFFER,
+                    "disabled": True,  # but on the allowed flows, so that a refusal never waits for a body
                     "typed_config": {
                         "@type": f"{TYPES}.filters.http.buffer.v3.Buffer",
                         "max_request_bytes": max(1, *(flow.body_bytes_max for flow in self._flows.flows)),

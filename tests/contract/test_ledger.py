@@ -1,0 +1,295 @@
+"""One suite for every Ledger: the fake and the file must not be told apart."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from controller.adapters.ledger_sqlite import SqliteLedger
+from controller.domain.ids import AttemptId, LogicalRunId, RequestId, sha256_digest
+from controller.domain.instant import InstantMs
+from controller.domain.limits import SpendLimits
+from controller.domain.usage import MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
+from controller.errors import ControllerFault, InvalidInput, LedgerUnavailable
+from controller.ports.ledger import Ledger, RequestEnd
+from tests.world.ledger import MemoryLedger
+from tests.world.processes import opening
+
+USAGE = Usage(tokens={"in": 3, "out": 4})
+
+
+class SetClock:
+    """A clock that shows what it was set to."""
+
+    def __init__(self) -> None:
+        self.at = InstantMs(1_000)
+
+    def now(self) -> InstantMs:
+        return self.at
+
+    def monotonic_seconds(self) -> float:
+        return self.at / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.at = InstantMs(self.at + int(seconds * 1000))
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock) -> Iterator[Ledger]:
+    if request.param == "memory":
+        yield MemoryLedger(clock)
+    else:
+        real = SqliteLedger(tmp_path / "ledger.sqlite", clock)
+        yield real
+        real.close()
+
+
+def request_row(number: int = 1, *, attempt: int = 1, run: str | None = None, counts: bool = True) -> MeteredRequest:
+    return MeteredRequest(
+        request_id=RequestId(f"req-{number}"),
+        attempt_id=AttemptId(f"att-{attempt}"),
+        logical_run_id=LogicalRunId(run or f"run-{attempt}"),
+        sequence=1,
+        dialect="openai_chat",
+        model="rehearsal-1",
+        state=RequestState.ACCEPTED,
+        accepted_at=InstantMs(1_000),
+        ended_at=None,
+        status=None,
+        body_digest=sha256_digest(b""),
+        provider_message_id=None,
+        observed_model=None,
+        usage=None,
+        usd=None,
+        zero_bill_proof=None,
+        note="as sent",
+        counts=counts,
+    )
+
+
+def settled(usd: str = "0.5", message: str | None = None) -> RequestEnd:
+    return RequestEnd(
+        state=RequestState.SETTLED,
+        ended_at=InstantMs(2_000),
+        status=200,
+        provider_message_id=message,
+        observed_model="rehearsal-1",
+        usage=USAGE,
+        usd=usd,
+        note="done",
+    )
+
+
+def settle(ledger: Ledger, number: int, usd: str = "0.5", *, attempt: int = 1, run: str | None = None) -> str | None:
+    limit = ledger.accept(request_row(number, attempt=attempt, run=run), estimate_usd=usd)
+    if limit is None:
+        ledger.mark_sent(RequestId(f"req-{number}"))
+        ledger.finish(RequestId(f"req-{number}"), settled(usd))
+    return limit
+
+
+def test_a_request_keeps_everything_it_was_told(ledger: Ledger) -> None:
+    ledger.open_attempt(opening())
+    assert settle(ledger, 1) is None
+    (row,) = ledger.account(AttemptId("att-1")).requests
+    expected = {
+        "state": RequestState.SETTLED,
+        "ended_at": 2_000,
+        "status": 200,
+        "observed_model": "rehearsal-1",
+        "usage": USAGE,
+        "usd": "0.5",
+        "note": "as sent done",
+    }
+    assert row == request_row().model_copy(update=expected)
+
+
+def test_opening_twice_is_one_opening_and_other_terms_are_refused(ledger: Ledger) -> None:
+    ledger.open_attempt(opening())
+    ledger.open_attempt(opening())
+    with pytest.raises(InvalidInput):
+        ledger.open_attempt(opening(key="other"))
+    with pytest.raises(InvalidInput):
+        ledger.open_attempt(opening(2, token_sha256=opening(1).token_sha256))
+
+
+def test_a_token_ends_with_its_attempt(ledger: Ledger, clock: SetClock) -> None:
+    ledger.open_attempt(opening(1, expires_at=InstantMs(5_000)))
+    ledger.open_attempt(opening(2))
+    token = opening(1).token_sha256
+    assert ledger.find_by_token(token) == opening(1, expires_at=InstantMs(5_000))
+    assert ledger.find_by_token("0" * 64) is None
+    clock.at = InstantMs(5_000)
+    assert ledger.find_by_token(token) is None
+    ledger.close_attempt(AttemptId("att-2"))
+    assert ledger.find_by_token(opening(2).token_sha256) is None
+    assert ledger.accept(request_row(attempt=2), estimate_usd="0") == "attempt_closed"
+    assert not ledger.account(AttemptId("att-2")).open
+
+
+def test_an_expired_attempt_accepts_nothing(ledger: Ledger) -> None:
+    ledger.open_attempt(opening(expires_at=InstantMs(1_000)))
+    assert ledger.accept(request_row(), estimate_usd="0") == "attempt_expired"
+
+
+def test_requests_are_counted_per_attempt_and_per_run(ledger: Ledger) -> None:
+    limits = SpendLimits(requests_per_attempt=2, requests_per_logical_run=3, count_tokens_per_attempt=1)
+    run = LogicalRunId("run")
+    for attempt in (1, 2):
+        ledger.open_attempt(opening(attempt, limits=limits, logical_run_id=run))
+    assert [settle(ledger, number, "0.01", run=run) for number in (1, 2, 3)] == [None, None, "requests_per_attempt"]
+    outcomes = [settle(ledger, number, "0.01", attempt=2, run=run) for number in (4, 5)]
+    assert outcomes == [None, "requests_per_logical_run"]
+    free = [ledger.accept(request_row(n, run=run, counts=False), estimate_usd="0") for n in (6, 7)]
+    assert free == [None, "count_tokens_per_attempt"]
+
+
+def test_money_is_refused_at_the_ceiling_and_not_below_it(ledger: Ledger) -> None:
+    ledger.open_attempt(opening(limits=SpendLimits(usd_per_attempt="1.00", requests_per_attempt=60)))
+    outcomes = [settle(ledger, number, "0.025") for number in range(1, 42)]
+    assert outcomes == [None] * 40 + ["usd_per_attempt"]
+
+
+def test_what_is_in_flight_fills_the_ceiling_for_now(ledger: Ledger) -> None:
+    ledger.open_attempt(opening(limits=SpendLimits(usd_per_attempt="1.00")))
+    assert ledger.accept(request_row(1), estimate_usd="1.00") is None
+    assert ledger.accept(request_row(2), estimate_usd="0.01") == "usd_in_flight"
+    ledger.finish(RequestId("req-1"), settled("0.99"))
+    assert ledger.accept(request_row(2), estimate_usd="0.01") is None
+
+
+def test_an_unknown_cost_counts_at_its_bound(ledger: Ledger) -> None:
+    ledger.open_attempt(opening(limits=SpendLimits(usd_per_attempt="1.00")))
+    assert ledger.accept(request_row(1), estimate_usd="1.00") is None
+    ledger.finish(RequestId("req-1"), RequestEnd(state=RequestState.UNKNOWN, ended_at=InstantMs(2_000)))
+    assert ledger.accept(request_row(2), estimate_usd="0") == "usd_per_attempt"
+
+
+def test_the_runs_ceiling_covers_all_its_attempts(ledger: Ledger) -> None:
+    run = LogicalRunId("run")
+    for attempt in (1, 2):
+        ledger.open_attempt(opening(attempt, limits=SpendLimits(usd_per_logical_run="1.5"), logical_run_id=run))
+    assert settle(ledger, 1, "0.9", run=run) is None
+    assert settle(ledger, 2, "0.6", attempt=2, run=run) is None
+    assert settle(ledger, 3, "0.1", attempt=2, run=run) == "usd_per_logical_run"
+
+
+@pytest.mark.parametrize("state", [RequestState.ACCEPTED, RequestState.SENT])
+def test_an_open_state_ends_nothing(ledger: Ledger, state: RequestState) -> None:
+    ledger.open_attempt(opening())
+    ledger.accept(request_row(), estimate_usd="0")
+    with pytest.raises(ControllerFault):
+        ledger.finish(RequestId("req-1"), RequestEnd(state=state, ended_at=InstantMs(2_000)))
+
+
+def test_a_request_ends_exactly_once(ledger: Ledger) -> None:
+    ledger.open_attempt(opening())
+    settle(ledger, 1)
+    with pytest.raises(ControllerFault):
+        ledger.finish(RequestId("req-1"), settled())
+    with pytest.raises(ControllerFault):
+        ledger.mark_sent(RequestId("req-1"))
+    with pytest.raises(ControllerFault):
+        ledger.finish(RequestId("req-2"), settled())
+    with pytest.raises(ControllerFault):
+        ledger.accept(request_row(1), estimate_usd="0")
+
+
+def test_a_provider_message_settles_once(ledger: Ledger) -> None:
+    ledger.open_attempt(opening())
+    for number in (1, 2):
+        ledger.accept(request_row(number), estimate_usd="0")
+    ledger.finish(RequestId("req-1"), settled(message="msg_1"))
+    with pytest.raises(ControllerFault):
+        ledger.finish(RequestId("req-2"), settled(message="msg_1"))
+    ledger.finish(RequestId("req-2"), settled(message="msg_2"))
+    assert [row.provider_message_id for row in ledger.account(AttemptId("att-1")).requests] == ["msg_1", "msg_2"]
+
+
+def test_recovery_names_what_is_proven_and_what_is_not(ledger: Ledger) -> None:
+    ledger.open_attempt(opening())
+    for number in (1, 2):
+        ledger.accept(request_row(number), estimate_usd="0")
+    settle(ledger, 3)
+    ledger.mark_sent(RequestId("req-2"))
+    assert ledger.recover(at=InstantMs(9_000)) == 1
+    assert ledger.recover(at=InstantMs(9_999)) == 0
+    never, unknown, done = ledger.account(AttemptId("att-1")).requests
+    assert (never.state, never.zero_bill_proof, never.usd) == (
+        RequestState.ZERO_BILL,
+        ZeroBillProof.NEVER_SENT,
+        "0",
+    )
+    assert (unknown.state, unknown.usd, unknown.ended_at) == (RequestState.UNKNOWN, None, 9_000)
+    assert done.state is RequestState.SETTLED
+
+
+def test_refusals_belong_to_their_attempt(ledger: Ledger) -> None:
+    ledger.open_attempt(opening())
+    mine = Refusal(attempt_id=AttemptId("att-1"), at=InstantMs(1), reason="r", status=403, limit=True)
+    ledger.refuse(mine)
+    ledger.refuse(mine.model_copy(update={"attempt_id": None}))
+    assert ledger.account(AttemptId("att-1")).refusals == (mine,)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda ledger: ledger.account(AttemptId("att-9")),
+        lambda ledger: ledger.accept(request_row(attempt=9), estimate_usd="0"),
+    ],
+)
+def test_an_attempt_that_was_never_opened_is_not_known(ledger: Ledger, act: Callable[[Ledger], object]) -> None:
+    with pytest.raises(InvalidInput):
+        act(ledger)
+
+
+def test_the_file_is_durable_private_and_append_only(tmp_path: Path, clock: SetClock) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = SqliteLedger(path, clock)
+    ledger.open_attempt(opening())
+    settle(ledger, 1)
+    ledger.close()
+    assert path.stat().st_mode & 0o777 == 0o600
+    with sqlite3.connect(path) as outside:
+        for statement in ("DELETE FROM requests", "UPDATE requests SET usd = '0'"):
+            with pytest.raises(sqlite3.IntegrityError):
+                outside.execute(statement)
+    again = SqliteLedger(path, clock)
+    assert again.account(AttemptId("att-1")).requests[0].usd == "0.5"
+    again.close()
+
+
+def test_many_writers_lose_nothing_and_two_holders_agree(tmp_path: Path, clock: SetClock) -> None:
+    first, second = (SqliteLedger(tmp_path / "ledger.sqlite", clock) for _ in range(2))
+    first.open_attempt(opening())
+
+    def accept(number: int) -> str | None:
+        holder = first if number % 2 else second
+        return holder.accept(request_row(number), estimate_usd="0")
+
+    with ThreadPoolExecutor(16) as pool:
+        outcomes = list(pool.map(accept, range(80)))
+    assert outcomes.count(None) == 60 and outcomes.count("requests_per_attempt") == 20
+    rows = second.account(AttemptId("att-1")).requests
+    assert [row.sequence for row in rows] == list(range(1, 61))
+    first.close()
+    second.close()
+
+
+def test_a_file_that_cannot_be_a_ledger_is_refused(tmp_path: Path, clock: SetClock) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"not a database, but long enough to be looked at" * 20)
+    with pytest.raises(LedgerUnavailable, match=r"ledger\.sqlite"):
+        SqliteLedger(path, clock)
+    with pytest.raises(LedgerUnavailable):
+        SqliteLedger(tmp_path / "absent" / "ledger.sqlite", clock)

@@ -1,0 +1,208 @@
+"""What a request may do, form by form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from controller.domain.usage import Dialect
+from controller.meter.admission import ROUTES, Admitted, Operation, Refused, admit, find_route, refusal_body, token_of
+from controller.meter.headers import request_headers, response_headers
+
+PATHS: dict[Dialect, str] = {
+    "anthropic": "/v1/messages",
+    "openai_chat": "/v1/chat/completions",
+    "openai_responses": "/v1/responses",
+}
+
+
+def admitted(dialect: Dialect, body: object, *, betas: str = "") -> Admitted:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return admit(find_route("POST", PATHS[dialect], ""), raw, model="m", dialect=dialect, betas=betas)
+
+
+def test_only_the_listed_forms_have_a_route() -> None:
+    assert find_route("POST", "/v1/messages", "beta=true").operation is Operation.INFER
+    assert find_route("GET", "/v1/models", "client_version=0.1&limit=3").operation is Operation.LIST_MODELS
+    assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "status"),
+    [
+        ("GET", "/v1/messages", "", 404),
+        ("POST", "/v1/messages/", "", 404),
+        ("POST", "/v1//messages", "", 404),
+        ("POST", "/v1/messages/batches", "", 404),
+        ("POST", "http://elsewhere/v1/messages", "", 404),
+        ("POST", "/v1/messages", "beta=false", 400),
+        ("POST", "/v1/messages", "key=abc", 400),
+        ("POST", "/v1/chat/completions", "beta=true", 400),
+        ("POST", "/v1/messages", "beta", 400),
+    ],
+)
+def test_other_forms_are_refused(method: str, path: str, query: str, status: int) -> None:
+    with pytest.raises(Refused) as refused:
+        find_route(method, path, query)
+    assert refused.value.status == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Authorization", "Bearer t")],
+        [("authorization", "bearer  t ")],
+        [("X-Api-Key", "t")],
+        [("x-goog-api-key", "t"), ("x-api-key", "t"), ("Authorization", "Bearer t")],
+    ],
+)
+def test_the_token_may_come_in_any_credential_header(headers: list[tuple[str, str]]) -> None:
+    assert token_of(headers) == "t"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("x-api-key", "a"), ("Authorization", "Bearer b")],
+        [("x-api-key", "a"), ("x-api-key", "b")],
+        [("Authorization", "Basic dDp0")],
+        [("Authorization", "Bearer ")],
+        [("x-api-key", "a" * 600)],
+    ],
+)
+def test_none_or_two_tokens_are_refused(headers: list[tuple[str, str]]) -> None:
+    with pytest.raises(Refused) as refused:
+        token_of(headers)
+    assert refused.value.status == 401
+
+
+OFF: list[tuple[Dialect, dict[str, Any]]] = [
+    ("anthropic", {"fallbacks": [{"model": "x"}]}),
+    ("anthropic", {"mcp_servers": [{"url": "x"}]}),
+    ("anthropic", {"speed": "fast"}),
+    ("anthropic", {"service_tier": "priority"}),
+    ("anthropic", {"inference_geo": "us"}),
+    ("anthropic", {"tools": [{"type": "web_search_20260209", "name": "web_search"}]}),
+    ("anthropic", {"tools": [{"type": "code_execution_20260120"}]}),
+    ("anthropic", {"tools": "all"}),
+    ("anthropic", {"max_tokens": "many"}),
+    ("openai_chat", {"n": 2}),
+    ("openai_chat", {"service_tier": "flex"}),
+    ("openai_chat", {"modalities": ["text", "audio"]}),
+    ("openai_chat", {"prediction": {"type": "content"}}),
+    ("openai_chat", {"web_search_options": {"x": 1}}),
+    ("openai_chat", {"max_completion_tokens": -1}),
+    ("openai_chat", {"stream": True, "stream_options": "all"}),
+    ("openai_responses", {"background": True}),
+    ("openai_responses", {"previous_response_id": "resp_1"}),
+    ("openai_responses", {"tools": [{"type": "web_search"}]}),
+    ("openai_responses", {"tools": [{"type": "code_interpreter"}]}),
+    ("openai_responses", {"tools": [{"type": "shell", "environment": {"type": "container_auto"}}]}),
+    ("openai_responses", {"tools": [{"type": "namespace", "tools": [{"type": "web_search"}]}]}),
+    ("openai_responses", {"model": "other"}),
+]
+
+
+@pytest.mark.parametrize(("dialect", "extra"), OFF, ids=lambda value: str(value)[:60])
+def test_features_that_would_bend_the_comparison_are_refused(dialect: Dialect, extra: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        admitted(dialect, {"model": "m"} | extra)
+    assert refused.value.status == 400 and not refused.value.limit
+    assert next(iter(extra)).split("_")[0] in refused.value.reason or "tools" in refused.value.reason
+
+
+@pytest.mark.parametrize(
+    ("dialect", "extra"),
+    [
+        ("anthropic", {"max_tokens": 8, "tools": [{"name": "Bash", "input_schema": {}}, {"type": "bash_20250124"}]}),
+        ("anthropic", {"service_tier": "standard_only", "fallbacks": [], "speed": None}),
+        ("openai_chat", {"n": 1, "tools": [{"type": "function"}], "stream": False}),
+        ("openai_responses", {"tools": [{"type": "custom"}, {"type": "local_shell"}], "store": False}),
+        ("openai_responses", {"tools": [{"type": "namespace", "tools": [{"type": "function"}]}]}),
+        ("openai_responses", {"tools": [{"type": "shell", "environment": {"type": "local"}}]}),
+    ],
+)
+def test_ordinary_requests_pass_byte_for_byte(dialect: Dialect, extra: dict[str, Any]) -> None:
+    raw = json.dumps({"model": "m"} | extra, indent=3).encode()
+    assert admitted(dialect, raw) == Admitted(raw, (), extra.get("max_tokens"))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"model":"m","model":"m"}',
+        b'{"model":"m","x":NaN}',
+        b"\xff",
+        b'{"model":"m"} {}',
+        b"[" * 90_000,
+    ],
+)
+def test_a_body_that_two_readers_could_read_differently_is_refused(raw: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        admitted("openai_chat", raw)
+    assert refused.value.status == 400
+
+
+def test_a_beta_that_changes_the_bill_is_refused() -> None:
+    body = {"model": "m"}
+    assert admitted("anthropic", body, betas="interleaved-thinking-2025-05-14,claude-code-20250219").changes == ()
+    with pytest.raises(Refused, match="fast-mode"):
+        admitted("anthropic", body, betas="claude-code-20250219, fast-mode-2026-02-01")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model":"m","stream":true}',
+        b' {\n "stream": true, "model":"m"}',
+        b'{"model":"m","stream":true,"stream_options":null}',
+        b'{"model":"m","stream":true,"stream_options":{"include_usage":false,"x":1}}',
+    ],
+)
+def test_a_chat_stream_is_made_to_report_usage(raw: bytes) -> None:
+    result = admitted("openai_chat", raw)
+    before, after = json.loads(raw), json.loads(result.body)
+    assert after.pop("stream_options")["include_usage"] is True
+    before.pop("stream_options", None)
+    assert after == before and result.changes == ("stream_options.include_usage",)
+
+
+def test_a_dialect_other_than_the_attempts_is_refused() -> None:
+    with pytest.raises(Refused, match="dialect"):
+        admit(find_route("POST", "/v1/messages", ""), b"{}", model="m", dialect="openai_chat")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_refusals_speak_the_providers_form(status: int) -> None:
+    refused = Refused(status, "why", limit=status == 403)
+    anthropic = refusal_body("anthropic", refused)
+    assert anthropic["type"] == "error" and anthropic["error"]["message"].endswith("why")
+    openai = refusal_body("openai_chat", refused)["error"]
+    assert set(openai) == {"message", "type", "param", "code"}
+    assert (openai["code"] == "spend_limit_reached") is refused.limit
+
+
+def test_headers_lose_credentials_and_gain_the_key() -> None:
+    sent = [
+        ("Host", "x"),
+        ("Authorization", "Bearer run"),
+        ("X-Forwarded-For", "1.2.3.4"),
+        ("Connection", "close, X-Private"),
+        ("x-private", "1"),
+        ("Idempotency-Key", "k"),
+        ("OpenAI-Organization", "o"),
+        ("Content-Type", "application/json"),
+        ("x-stainless-retry-count", "1"),
+        ("Accept-Encoding", "gzip"),
+    ]
+    kept = [("Content-Type", "application/json"), ("x-stainless-retry-count", "1"), ("Accept-Encoding", "identity")]
+    assert request_headers(sent, dialect="openai_chat", key="k") == [*kept, ("Authorization", "Bearer k")]
+    assert request_headers(sent, dialect="anthropic", key="k") == [*kept, ("x-api-key", "k")]
+    back = [("request-id", "r"), ("Set-Cookie", "c"), ("retry-after", "3"), ("Transfer-Encoding", "chunked")]
+    assert response_headers(back) == [("request-id", "r"), ("retry-after", "3")]

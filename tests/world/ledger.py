@@ -1,0 +1,121 @@
+"""The Ledger port in memory."""
+
+from __future__ import annotations
+
+from controller.domain.ids import AttemptId, LogicalRunId, RequestId
+from controller.domain.instant import InstantMs
+from controller.domain.money import UsdText
+from controller.domain.spend import ATTEMPT_CLOSED, ATTEMPT_EXPIRED, SpendRow, limit_reached
+from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, ZeroBillProof
+from controller.errors import ControllerFault, InvalidInput
+from controller.ports.clock import Clock
+from controller.ports.ledger import AttemptOpening, RequestEnd
+
+OPEN = (RequestState.ACCEPTED, RequestState.SENT)
+
+
+class MemoryLedger:
+    """Forgets everything with the process; otherwise it keeps the contract of the real one."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._openings: dict[AttemptId, AttemptOpening] = {}
+        self._closed: set[AttemptId] = set()
+        self._rows: dict[RequestId, tuple[MeteredRequest, UsdText]] = {}
+        self._refusals: list[Refusal] = []
+
+    def open_attempt(self, opening: AttemptOpening) -> None:
+        known = self._openings.get(opening.attempt_id)
+        taken = any(
+            other.token_sha256 == opening.token_sha256 and other.attempt_id != opening.attempt_id
+            for other in self._openings.values()
+        )
+        if known == opening:
+            return
+        used = any(row.attempt_id == opening.attempt_id for row, _ in self._rows.values())
+        if taken or (known is not None and (used or opening.attempt_id not in self._closed)):
+            raise InvalidInput(f"ledger: attempt {opening.attempt_id} is open with other terms, or was used")
+        self._openings[opening.attempt_id] = opening
+        self._closed.discard(opening.attempt_id)
+
+    def close_attempt(self, attempt_id: AttemptId) -> None:
+        self._closed.add(attempt_id)
+
+    def find_by_token(self, token_sha256: str) -> AttemptOpening | None:
+        for opening in self._openings.values():
+            fits = opening.token_sha256 == token_sha256 and opening.expires_at > self._clock.now()
+            if fits and opening.attempt_id not in self._closed:
+                return opening
+        return None
+
+    def accept(self, request: MeteredRequest, *, estimate_usd: UsdText) -> str | None:
+        opening = self._openings.get(request.attempt_id)
+        if opening is None:
+            raise InvalidInput(f"ledger: attempt {request.attempt_id} was never opened")
+        if request.attempt_id in self._closed:
+            return ATTEMPT_CLOSED
+        if opening.expires_at <= request.accepted_at:
+            return ATTEMPT_EXPIRED
+        spent = self._spent(opening.logical_run_id)
+        reached = limit_reached(spent, opening.limits, attempt_id=opening.attempt_id, counts=request.counts)
+        if reached is not None:
+            return reached
+        if request.request_id in self._rows:
+            raise ControllerFault(f"ledger: request {request.request_id} was accepted before")
+        sequence = 1 + sum(row.attempt_id == opening.attempt_id for row in spent)
+        accepted = {"sequence": sequence, "state": RequestState.ACCEPTED}
+        self._rows[request.request_id] = (request.model_copy(update=accepted), estimate_usd)
+        return None
+
+    def _spent(self, run: LogicalRunId) -> list[SpendRow]:
+        return [
+            SpendRow(attempt_id=row.attempt_id, counts=row.counts, state=row.state, usd=row.usd, estimate_usd=estimate)
+            for row, estimate in self._rows.values()
+            if row.logical_run_id == run
+        ]
+
+    def mark_sent(self, request_id: RequestId) -> None:
+        row, estimate = self._rows.get(request_id, (None, "0"))
+        if row is None or row.state is not RequestState.ACCEPTED:
+            raise ControllerFault(f"ledger: request {request_id} can't be marked as sent")
+        self._rows[request_id] = (row.model_copy(update={"state": RequestState.SENT}), estimate)
+
+    def finish(self, request_id: RequestId, end: RequestEnd) -> None:
+        row, estimate = self._rows.get(request_id, (None, "0"))
+        if end.state in OPEN or row is None or row.state not in OPEN:
+            raise ControllerFault(f"ledger: request {request_id} can't be ended as {end.state}")
+        provider = self._openings[row.attempt_id].provider
+        settled_before = any(
+            other.state is RequestState.SETTLED
+            and other.provider_message_id == end.provider_message_id
+            and self._openings[other.attempt_id].provider == provider
+            for other, _ in self._rows.values()
+        )
+        if end.state is RequestState.SETTLED and end.provider_message_id is not None and settled_before:
+            raise ControllerFault(f"ledger: provider message {end.provider_message_id} was settled before")
+        changes = end.model_dump(exclude={"raw_usage_json", "note", "usage"})
+        changes |= {"usage": end.usage, "note": f"{row.note} {end.note}".strip()}
+        self._rows[request_id] = (row.model_copy(update=changes), estimate)
+
+    def refuse(self, refusal: Refusal) -> None:
+        self._refusals.append(refusal)
+
+    def account(self, attempt_id: AttemptId) -> AttemptAccount:
+        return AttemptAccount(
+            attempt_id=attempt_id,
+            requests=tuple(row for row, _ in self._rows.values() if row.attempt_id == attempt_id),
+            refusals=tuple(refusal for refusal in self._refusals if refusal.attempt_id == attempt_id),
+            open=attempt_id not in self._closed,
+        )
+
+    def recover(self, *, at: InstantMs) -> int:
+        unknown = 0
+        for request_id, (row, _) in list(self._rows.items()):
+            if row.state is RequestState.ACCEPTED:
+                proof = ZeroBillProof.NEVER_SENT
+                end = RequestEnd(state=RequestState.ZERO_BILL, ended_at=at, usd="0", zero_bill_proof=proof)
+                self.finish(request_id, end)
+            elif row.state is RequestState.SENT:
+                unknown += 1
+                self.finish(request_id, RequestEnd(state=RequestState.UNKNOWN, ended_at=at))
+        return unknown
