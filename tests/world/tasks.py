@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, Final, Literal
 
@@ -81,6 +82,7 @@ def file(text: str | bytes, mode: str = REGULAR) -> TreeFile:
     return TreeFile(mode=mode, data=text.encode() if isinstance(text, str) else text)
 
 
+@functools.cache
 def sample_bundle(language: Language, *, verify_seconds: int = 20) -> TaskBundle:
     """The task with its bug in; its gold patch repairs it."""
     wrong, right = {"python": (PYTHON_WRONG, PYTHON_RIGHT), "node": (NODE_WRONG, NODE_RIGHT)}[language]
