@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ MANIFEST: Final = "image.json"
 PACKAGE_ROOT: Final = Path(__file__).resolve().parents[1]
 RECIPES: Final = PACKAGE_ROOT.parent / "images"
 CHUNK_BYTES: Final = 2**20
+_NO_RECIPE: Final = sha256_digest(b"")
 
 
 class ImageManifest(Record):
@@ -38,6 +39,14 @@ class ImageManifest(Record):
         """The image's identity: its recipe and every byte that was produced."""
         canonical = json.dumps([self.name, self.recipe_digest, sorted(self.files.items())], separators=(",", ":"))
         return sha256_digest(canonical.encode())
+
+
+class Harness(Record):
+    """A harness root file system that was built, and what it was built from."""
+
+    recipe_digest: Digest
+    tar: str
+    tar_digest: Digest
 
 
 class ImageStore:
@@ -100,7 +109,8 @@ class ImageStore:
             total = len(harnesses) + 3
             progress("machine: root file system", 0, total)
             base = self._build_base()
-            tars = {"probe": base / image_bake.PROBE}
+            probe = base / image_bake.PROBE
+            tars = {"probe": Harness(recipe_digest=_NO_RECIPE, tar=str(probe), tar_digest=_file_digest(probe))}
             for number, name in enumerate(harnesses, start=1):
                 progress(name, number, total)
                 tars[name] = self._build_harness(name)
@@ -122,13 +132,14 @@ class ImageStore:
                 _write_manifest(out, "base", recipe)
         return directory
 
-    def _build_runner(self, base: Path, tars: dict[str, Path]) -> ImageRef:
-        inputs = [(base / MANIFEST).read_text(), *(f"{name} {_file_digest(tar)}" for name, tar in sorted(tars.items()))]
+    def _build_runner(self, base: Path, harnesses: dict[str, Harness]) -> ImageRef:
+        inputs = [(base / MANIFEST).read_text(), *(f"{name} {h.tar_digest}" for name, h in sorted(harnesses.items()))]
         recipe = sha256_digest("\n".join(inputs).encode())
         directory = self._root / RUNNER / _short(recipe)
         if not (directory / MANIFEST).is_file():
             with _fresh(directory) as (work, out):
                 _link_base(base, out)
+                tars = {name: Path(harness.tar) for name, harness in harnesses.items()}
                 image_bake.bake_harness_store(work, out, tars, log=self.log)
                 _write_manifest(out, RUNNER, recipe)
         return self._make_current(RUNNER, directory)
@@ -142,18 +153,21 @@ class ImageStore:
                 _write_manifest(out, VERIFIER, recipe)
         return self._make_current(VERIFIER, directory)
 
-    def _build_harness(self, name: str) -> Path:
+    def _build_harness(self, name: str) -> Harness:
         recipes = self._recipes / "recipes"
         recipe = _files_digest(image_harness.recipe_inputs(name, recipes))
-        work = self._harness_work()
-        tar, stamp = work / name / "rootfs.tar", work / f"{name}.recipe"
-        if tar.is_file() and stamp.is_file() and stamp.read_text(encoding="ascii") == recipe:
-            return tar
+        work = self._root / "harness" / _short(_files_digest([recipes / "toolbox.toml"]))
+        stamp = work / f"{name}.json"
+        with contextlib.suppress(OSError, ValueError):
+            known = Harness.model_validate_json(stamp.read_bytes())
+            if known.recipe_digest == recipe and Path(known.tar).is_file():
+                return known
         image_bake.check_machine()
         stamp.unlink(missing_ok=True)
         tar = image_harness.build_harness_rootfs(name, recipes, work, lambda step, done, total: None, self.log)
-        stamp.write_text(recipe, encoding="ascii")
-        return tar
+        built = Harness(recipe_digest=recipe, tar=str(tar), tar_digest=_file_digest(tar))
+        stamp.write_text(built.model_dump_json(), encoding="utf-8")
+        return built
 
     def _make_current(self, name: str, directory: Path) -> ImageRef:
         link = self._root / name / f"current.{os.getpid()}"
@@ -167,14 +181,14 @@ class ImageStore:
         return ImageRef(name=manifest.name, digest=manifest.digest(), path=directory)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-@contextmanager
+@contextlib.contextmanager
 def _fresh(directory: Path) -> Iterator[tuple[Path, Path]]:
     """Scratch space and an output directory that takes its final name only when everything in it is complete."""
     temporary = directory.with_name(f"{directory.name}.tmp")
