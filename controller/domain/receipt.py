@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from controller.domain.ids import Digest
 from controller.domain.launch import LaunchContract
 from controller.domain.limits import ArtifactLimits, SandboxLimits
@@ -61,7 +59,7 @@ class IsolationReceipt(Record):
     schema_version: Literal["fairtrial.receipt/1"]
     attempt_id: str
     found: dict[str, Found]
-    disk_bytes: int = Field(ge=0)
+    unenforced: tuple[str, ...]  # limits that this machine does not hold; never any in a virtual machine
     probes: tuple[ProbeOutcome, ...]
     mismatches: tuple[str, ...]
     phases_ms: dict[str, int]

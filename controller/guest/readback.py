@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 CGROUP = "/sys/fs/cgroup"
-CGROUP_V1 = {"memory_max": "memory/memory.limit_in_bytes", "pids_max": "pids/pids.max"}
 
 
 def read_text(path: str, bytes_max: int = 1 << 16) -> str | None:
@@ -18,31 +17,53 @@ def read_text(path: str, bytes_max: int = 1 << 16) -> str | None:
 
 
 def cgroup_limits(root: str = CGROUP) -> dict[str, str | None]:
-    """cpu, memory, swap and process limits as the kernel prints them; None for one that can't be read."""
-    limits = {
+    """cpu, memory, swap and process limits as the kernel prints them; None for one that can't be read.
+
+    Control groups of version 1 are read too and told in the words of version 2.
+    """
+    if not os.path.exists(os.path.join(root, "cgroup.controllers")):
+        return _limits_v1(root)
+    return {
         "cpu_max": read_text(os.path.join(root, "cpu.max")),
         "memory_max": read_text(os.path.join(root, "memory.max")),
         "memory_swap_max": read_text(os.path.join(root, "memory.swap.max")),
         "pids_max": read_text(os.path.join(root, "pids.max")),
     }
-    for name, path in CGROUP_V1.items():
-        if limits[name] is None:
-            limits[name] = read_text(os.path.join(root, path))
-    return limits
+
+
+def _limits_v1(root: str) -> dict[str, str | None]:
+    quota = read_text(os.path.join(root, "cpu/cpu.cfs_quota_us"))
+    period = read_text(os.path.join(root, "cpu/cpu.cfs_period_us"))
+    memory = read_text(os.path.join(root, "memory/memory.limit_in_bytes"))
+    both = read_text(os.path.join(root, "memory/memory.memsw.limit_in_bytes"))
+    return {
+        "cpu_max": None if quota is None or period is None else f"{quota} {period}",
+        "memory_max": memory,
+        "memory_swap_max": None if memory is None or both is None else str(int(both) - int(memory)),
+        "pids_max": read_text(os.path.join(root, "pids/pids.max")),
+    }
 
 
 def cgroup_peaks(root: str = CGROUP) -> dict[str, int | None]:
     """Highest memory and process counts, and how often the kernel killed for memory; None where it doesn't say."""
-    events = dict(
-        line.split(" ", 1)
-        for line in (read_text(os.path.join(root, "memory.events")) or "").splitlines()
-        if " " in line
+    events = readings(os.path.join(root, "memory.events"))
+    if not events:
+        events = readings(os.path.join(root, "memory/memory.oom_control"))
+    peak = read_text(os.path.join(root, "memory.peak")) or read_text(
+        os.path.join(root, "memory/memory.max_usage_in_bytes")
     )
     return {
-        "processes_peak": _number(read_text(os.path.join(root, "pids.peak"))),
-        "memory_peak_bytes": _number(read_text(os.path.join(root, "memory.peak"))),
+        "processes_peak": _number(
+            read_text(os.path.join(root, "pids.peak")) or read_text(os.path.join(root, "pids/pids.peak"))
+        ),
+        "memory_peak_bytes": _number(peak),
         "oom_kills": _number(events.get("oom_kill")),
     }
+
+
+def readings(path: str) -> dict[str, str]:
+    """A kernel file of `name value` lines."""
+    return dict(line.split(" ", 1) for line in (read_text(path) or "").splitlines() if " " in line)
 
 
 def network(root: str = "/") -> dict[str, object]:

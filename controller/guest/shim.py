@@ -29,6 +29,7 @@ SOCKET = "/run/fairtrial/egress.sock"
 WORKSPACE, HOME = "/workspace", "/home/agent"
 AGENT_UID, RELAY_UID = 1000, 1001
 RELAY_PORT = 8080
+DISK = "disk_bytes"  # an upper bound; every other wall must be found exactly as expected
 
 ORDER_SCHEMA, RECEIPT_SCHEMA = "fairtrial.order/1", "fairtrial.receipt/1"
 EXIT_SCHEMA, REPORT_SCHEMA = "fairtrial.exit/1", "fairtrial.self-report/1"
@@ -160,19 +161,21 @@ def prove(order: dict[str, Any], phases: Phases) -> dict[str, Any]:
     for directory in (WORKSPACE, HOME):
         os.chown(directory, AGENT_UID, AGENT_UID)
     limits: dict[str, Any] = dict(readback.cgroup_limits())
-    disk = readback.disk_bytes(WORKSPACE)
+    limits[DISK] = readback.disk_bytes(WORKSPACE)
     network = readback.network()
     phases.end("read-back")
     tried = as_agent(lambda: try_out(order["probes"]), PROBE_SECONDS + 30)
     phases.end("probes")
     found = {**limits, **network, **tried["walls"], "home": home, "workspace": leftovers, "allowed": tried["allowed"]}
+    unenforced = (readback.read_text(os.path.join(ORDER_DIR, "unenforced")) or "").split()
+    expected = {name: value for name, value in order["expected"].items() if name not in unenforced}
     receipt = {
         "schema_version": RECEIPT_SCHEMA,
         "attempt_id": order["attempt_id"],
         "found": found,
-        "disk_bytes": disk,
         "probes": tried["probes"],
-        "mismatches": mismatches(order, found, disk, tried["probes"]),
+        "unenforced": unenforced,
+        "mismatches": mismatches(expected, found, tried["probes"]),
     }
     if not receipt["mismatches"]:
         fill_workspace()
@@ -199,20 +202,18 @@ def allowed_path() -> int:
         connection.close()
 
 
-def mismatches(order: dict[str, Any], found: dict[str, Any], disk: int, tried: list[dict[str, Any]]) -> list[str]:
+def mismatches(expected: dict[str, Any], found: dict[str, Any], tried: list[dict[str, Any]]) -> list[str]:
     """Everything that is not as ordered. The controller draws the same list from the same receipt."""
     faults = [
         f"{name}: expected {json.dumps(value)}, found {json.dumps(found.get(name))}"
-        for name, value in sorted(order["expected"].items())
-        if found.get(name) != value
+        for name, value in sorted(expected.items())
+        if found.get(name) != value and name != DISK
     ]
-    if disk > order["disk_bytes_max"]:
-        faults.append(f"disk_bytes: expected at most {order['disk_bytes_max']}, found {disk}")
-    faults += [
-        f"probe {probe['name']}: {probe['outcome']}, {probe['detail']}"
-        for probe in tried
-        if probe["outcome"] != "refused"
-    ]
+    if DISK in expected and found[DISK] > expected[DISK]:
+        faults.append(f"{DISK}: expected at most {expected[DISK]}, found {found[DISK]}")
+    for probe in tried:
+        if probe["outcome"] != "refused":
+            faults.append(f"probe {probe['name']}: {probe['outcome']}, {probe['detail']}")
     return faults
 
 

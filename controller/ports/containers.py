@@ -25,6 +25,7 @@ class ContainerSpec(Record):
     env: dict[str, str]
     mounts: tuple[Mount, ...]
     limits: SandboxLimits
+    seccomp_profile: str | None = None  # a file of the machine; None means the engine's own filter
 
 
 class ContainerExit(Record):

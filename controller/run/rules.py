@@ -10,6 +10,7 @@ from controller.domain.limits import ArtifactLimits, SandboxLimits
 from controller.domain.outcome import EndKind
 from controller.domain.receipt import Collected, Found, IsolationReceipt, RunOrder
 from controller.domain.usage import AttemptAccount
+from controller.ports.pool import Isolation
 from controller.run.probes import PROBES, ordered_probes
 
 RECEIPT: Final = "receipt.json"
@@ -22,6 +23,7 @@ ORDER_SCHEMA: Final = "fairtrial.order/1"
 CPU_PERIOD_US: Final = 100_000
 AGENT_UID: Final = 1000
 EXIT_BYTES_MAX: Final = 2**16
+DISK: Final = "disk_bytes"  # an upper bound; every other wall must be found exactly as expected
 OVERHEAD_SECONDS_MAX: Final = 420  # probes before, and the walk and the uploads after the harness, under emulation
 
 DONE, STARTED_BEFORE, MISMATCH, UPLOAD_FAILED, BROKEN = 0, 96, 97, 98, 99  # exit codes of the shim
@@ -43,6 +45,7 @@ def expected_walls(limits: SandboxLimits) -> dict[str, Found]:
     return {
         "allowed": 200,
         "capabilities": "0" * 16,
+        DISK: limits.disk_bytes,
         "cpu_max": f"{limits.cpus * CPU_PERIOD_US} {CPU_PERIOD_US}",
         "gid": AGENT_UID,
         "groups": 0,
@@ -70,7 +73,6 @@ def order_json(order: RunOrder) -> dict[str, Any]:
         "contract": order.contract.model_dump(mode="json"),
         "agent_seconds": order.limits.agent_seconds,
         "expected": expected_walls(order.limits),
-        "disk_bytes_max": order.limits.disk_bytes,
         "probes": [probe.model_dump(mode="json") for probe in ordered_probes(order.probe_names)],
         "tree_bytes_max": limits.tree_bytes_max,
         "tree_entries_max": limits.tree_entries_max,
@@ -80,26 +82,33 @@ def order_json(order: RunOrder) -> dict[str, Any]:
     }
 
 
-def receipt_mismatches(receipt: IsolationReceipt | None, limits: SandboxLimits) -> tuple[str, ...]:
-    """Everything that forbids an attempt to count, judged from what was found and not from the shim's own list."""
+def receipt_mismatches(
+    receipt: IsolationReceipt | None, limits: SandboxLimits, *, isolation: Isolation = Isolation.VM
+) -> tuple[str, ...]:
+    """Everything that forbids an attempt to count, judged from what was found and not from the shim's own list.
+
+    Only with `container` isolation, whose results can't be published, may a machine leave limits unenforced.
+    """
     if receipt is None:
         return (f"{RECEIPT}: there is no readable isolation receipt",)
-    walls = expected_walls(limits)
-    faults = [
-        f"{name}: expected {json.dumps(value)}, found {json.dumps(receipt.found.get(name))}"
-        for name, value in walls.items()
-        if name not in receipt.found or receipt.found[name] != value
-    ]
-    if not 0 < receipt.disk_bytes <= limits.disk_bytes:
-        faults.append(f"disk_bytes: expected at most {limits.disk_bytes}, found {receipt.disk_bytes}")
-    tried = {probe.name: probe for probe in receipt.probes}
+    excused = set(receipt.unenforced) if isolation is Isolation.CONTAINER else set()
+    faults = [f"{name}: this machine does not enforce it" for name in receipt.unenforced if name not in excused]
+    for name, value in expected_walls(limits).items():
+        found = receipt.found.get(name)
+        if name not in excused and not _holds(name, value, found):
+            faults.append(f"{name}: expected {json.dumps(value)}, found {json.dumps(found)}")
+    tried = {probe.name for probe in receipt.probes}
     faults += [f"probe {probe.name}: not tried" for probe in PROBES if probe.name not in tried]
     faults += [
         f"probe {probe.name}: {probe.outcome}, {probe.detail}" for probe in receipt.probes if probe.outcome != "refused"
     ]
-    if not faults:
-        faults += receipt.mismatches
-    return tuple(faults)
+    return tuple(faults or receipt.mismatches)
+
+
+def _holds(name: str, expected: Found, found: Found) -> bool:
+    if name == DISK and isinstance(found, int) and isinstance(expected, int):
+        return 0 < found <= expected
+    return type(found) is type(expected) and found == expected
 
 
 def judge_end(collected: Collected, mismatches: Sequence[str], account: AttemptAccount) -> tuple[EndKind, str]:

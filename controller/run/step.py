@@ -38,7 +38,8 @@ SHIM_ARGV: Final = ("/usr/bin/python3", "-I", "-S", "/run/fairtrial/order/shim.p
 PUSH_SECONDS_MAX: Final = 300.0
 REPORT_SCHEMA: Final = "fairtrial.self-report/1"
 
-# Run by the machine's root: $1 is the attempt. A machine may say otherwise where its scratch disk and its way out are.
+# Run by the machine's root: $1 is the attempt. A machine may say otherwise where its scratch disk and its way out are,
+# and which limits it does not enforce; one that lists any is fit for rehearsals only, and the receipt says so.
 # An order that is already there is left alone, so that a controller that starts again finds what it left.
 PREPARE: Final = """set -eu
 base="${FAIRTRIAL_SCRATCH:-/scratch/attempt}/$1"
@@ -47,13 +48,14 @@ if [ ! -e "$base/ready" ]; then
   mkdir -p "$base"
   tar -x -C "$base" -f -
   mkdir "$base/workspace" "$base/home" "$base/state"
+  printf '%s' "${FAIRTRIAL_UNENFORCED:-}" > "$base/order/unenforced"
   chmod 0700 "$base/order" "$base/state"
   chown -R "${FAIRTRIAL_OWNER:-runner}" "$base"
   : > "$base/ready"
 else
   cat > /dev/null
 fi
-printf '%s\\n%s\\n' "$base" "${FAIRTRIAL_EGRESS:-/run/fairtrial/egress.sock}"
+printf '%s\\n' "$base" "${FAIRTRIAL_EGRESS:-/run/fairtrial/egress.sock}"
 cat "$base/state/status" 2> /dev/null || :
 """
 
@@ -103,6 +105,7 @@ def container_spec(order: RunOrder, base: str, egress_socket: str) -> ContainerS
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         mounts=mounts,
         limits=order.limits,
+        seccomp_profile=f"{base}/order/seccomp.json",
     )
 
 
@@ -114,6 +117,7 @@ def order_archive(order: RunOrder) -> bytes:
         "order/workspace.tar": order.workspace_tar,
         "order/resolv.conf": b"",
         "order/hosts": b"127.0.0.1 localhost\n",
+        "order/seccomp.json": resources.files("controller.run").joinpath("seccomp.json").read_bytes(),
     }
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
