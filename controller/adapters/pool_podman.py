@@ -29,6 +29,7 @@ from controller.ports.pool import DestroyReceipt, ExecResult, Isolation, Sandbox
 
 LABEL: Final = "fairtrial.pool"
 FACTS_LABEL: Final = "fairtrial.facts"
+ROOTFS_LABEL: Final = "fairtrial.rootfs"
 PREFIX: Final = "fairtrial-"
 SCRATCH: Final = "/scratch"
 EGRESS: Final = "/run/fairtrial/egress.sock"
@@ -166,12 +167,11 @@ class PodmanPool:
         """
         tar = self._store.harness_rootfs(name)
         reference = f"localhost/{name}:latest"
-        stamp = f"fairtrial.rootfs={tar.stat().st_mtime_ns}-{tar.stat().st_size}"
-        present = self.podman("image", "ls", "--quiet", "--filter", f"label={stamp}", reference)
-        if present.exit_code != 0 or not present.stdout.strip():
-            made = self.podman(
-                "import", "--change", f"LABEL {stamp}", str(tar), reference, timeout_seconds=IMPORT_SECONDS
-            )
+        stamp = f"{tar.stat().st_mtime_ns}-{tar.stat().st_size}"
+        present = self.podman("image", "inspect", "--format", f'{{{{index .Labels "{ROOTFS_LABEL}"}}}}', reference)
+        if present.stdout.decode().strip() != stamp:
+            change = f"LABEL {ROOTFS_LABEL}={stamp}"
+            made = self.podman("import", "--change", change, str(tar), reference, timeout_seconds=IMPORT_SECONDS)
             if made.exit_code != 0:
                 raise SandboxLost(f"{name}: podman did not import {tar}: {_last_line(made.stderr)}")
         return reference
