@@ -51,7 +51,7 @@ def _regular_files(tar: tarfile.TarFile, origin: str) -> dict[str, TreeFile]:
         if path in tree:
             raise InvalidTask(f"{origin}: {entry.name!r} is there twice")
         tree[path] = TreeFile(mode=EXECUTABLE if entry.mode & 0o100 else REGULAR, data=content.read())
-    if len(tops) != 1:
+    if len(tops) != 1 or tops <= {"", ".", ".."}:
         raise InvalidTask(f"{origin}: needs exactly one top directory, has {sorted(tops)[:5]}")
     if faults := tree_path_faults(tree):
         raise InvalidTask(f"{origin}: {faults[0]}")
