@@ -174,7 +174,7 @@ class SqliteLedger:
         self._file.write(lambda db: db.execute(query, values))
 
     def account(self, attempt_id: AttemptId) -> AttemptAccount:
-        """See Ledger. Raises InvalidInput for an attempt that was never opened."""
+        """See Ledger."""
 
         def job(db: sqlite3.Connection) -> AttemptAccount:
             db.execute("BEGIN")
@@ -191,13 +191,11 @@ class SqliteLedger:
                 ).fetchall()
             finally:
                 db.execute("COMMIT")
-            if opened is None:
-                raise InvalidInput(f"ledger: attempt {attempt_id} was never opened")
             return AttemptAccount(
                 attempt_id=attempt_id,
                 requests=tuple(_request(row) for row in rows),
                 refusals=tuple(_refusal(row) for row in refusals),
-                open=not opened[0],
+                open=opened is not None and not opened[0],
             )
 
         return self._file.read(job)

@@ -73,7 +73,7 @@ class Ledger(Protocol):
     def refuse(self, refusal: Refusal) -> None: ...
 
     def account(self, attempt_id: AttemptId) -> AttemptAccount:
-        """All rows of one attempt in order of acceptance."""
+        """All rows of one attempt in order of acceptance; empty and closed when it was never opened."""
         ...
 
     def recover(self, *, at: InstantMs) -> int:

@@ -63,6 +63,18 @@ def test_revoking_ends_every_grant_of_the_attempt(artifacts: Artifacts) -> None:
     assert artifacts.find_grant(ATTEMPT, "tree.jsonl", "a" * 64) is None
 
 
+def test_grants_revoked_unused_may_be_given_anew(artifacts: Artifacts) -> None:
+    artifacts.grant((GRANT,))
+    artifacts.revoke(ATTEMPT)
+    anew = GRANT.model_copy(update={"token_sha256": "b" * 64})
+    artifacts.grant((anew,))
+    assert artifacts.find_grant(ATTEMPT, "tree.jsonl", "b" * 64) == anew
+    artifacts.store(anew, b"abc", at=AT)
+    artifacts.revoke(ATTEMPT)
+    with pytest.raises(InvalidInput):
+        artifacts.grant((GRANT,))
+
+
 def test_an_artifact_is_written_once(artifacts: Artifacts) -> None:
     artifacts.grant((GRANT,))
     stored = artifacts.store(GRANT, b"0123456789", at=AT)

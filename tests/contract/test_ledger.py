@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -241,16 +241,24 @@ def test_refusals_belong_to_their_attempt(ledger: Ledger) -> None:
     assert ledger.account(AttemptId("att-1")).refusals == (mine,)
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda ledger: ledger.account(AttemptId("att-9")),
-        lambda ledger: ledger.accept(request_row(attempt=9), estimate_usd="0"),
-    ],
-)
-def test_an_attempt_that_was_never_opened_is_not_known(ledger: Ledger, act: Callable[[Ledger], object]) -> None:
+def test_an_attempt_that_was_never_opened_has_an_empty_account_and_accepts_nothing(ledger: Ledger) -> None:
+    account = ledger.account(AttemptId("att-9"))
+    assert (account.requests, account.refusals, account.open) == ((), (), False)
     with pytest.raises(InvalidInput):
-        act(ledger)
+        ledger.accept(request_row(attempt=9), estimate_usd="0")
+
+
+def test_an_attempt_closed_unused_may_begin_again_under_a_new_token(ledger: Ledger) -> None:
+    ledger.open_attempt(opening())
+    ledger.close_attempt(AttemptId("att-1"))
+    again = opening(token_sha256="f" * 64)
+    ledger.open_attempt(again)
+    assert ledger.find_by_token("f" * 64) == again
+    assert ledger.find_by_token(opening().token_sha256) is None
+    assert settle(ledger, 1) is None
+    ledger.close_attempt(AttemptId("att-1"))
+    with pytest.raises(InvalidInput):
+        ledger.open_attempt(opening(token_sha256="e" * 64))
 
 
 def test_the_file_is_durable_private_and_append_only(tmp_path: Path, clock: SetClock) -> None:

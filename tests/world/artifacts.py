@@ -16,7 +16,7 @@ class MemoryArtifacts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._grants: dict[tuple[AttemptId, str], UploadGrant] = {}
-        self._revoked: set[AttemptId] = set()
+        self._revoked: set[tuple[AttemptId, str]] = set()
         self._stored: dict[tuple[AttemptId, str], tuple[StoredArtifact, bytes]] = {}
 
     def grant(self, grants: tuple[UploadGrant, ...]) -> None:
@@ -25,7 +25,7 @@ class MemoryArtifacts:
             plain = ATTEMPT_PATTERN.fullmatch(grant.attempt_id) and NAME_PATTERN.fullmatch(grant.name)
             known = self._grants.get(key, grant)
             used = any(attempt == grant.attempt_id for attempt, _ in self._stored)
-            if not plain or (known != grant and (used or grant.attempt_id not in self._revoked)):
+            if not plain or (known != grant and (used or key not in self._revoked)):
                 raise InvalidInput(f"artifacts: {grant.attempt_id}/{grant.name} can't be granted on these terms")
         for grant in grants:
             if self._grants.get((grant.attempt_id, grant.name)) != grant:
@@ -34,7 +34,7 @@ class MemoryArtifacts:
 
     def find_grant(self, attempt_id: AttemptId, name: str, token_sha256: str) -> UploadGrant | None:
         grant = self._grants.get((attempt_id, name))
-        if grant is None or attempt_id in self._revoked or grant.expires_at <= self._clock.now():
+        if grant is None or (attempt_id, name) in self._revoked or grant.expires_at <= self._clock.now():
             return None
         return grant if grant.token_sha256 == token_sha256 else None
 
@@ -61,4 +61,4 @@ class MemoryArtifacts:
         return known[1]
 
     def revoke(self, attempt_id: AttemptId) -> None:
-        self._revoked.add(attempt_id)
+        self._revoked |= {key for key in self._grants if key[0] == attempt_id}

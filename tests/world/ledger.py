@@ -105,7 +105,7 @@ class MemoryLedger:
             attempt_id=attempt_id,
             requests=tuple(row for row, _ in self._rows.values() if row.attempt_id == attempt_id),
             refusals=tuple(refusal for refusal in self._refusals if refusal.attempt_id == attempt_id),
-            open=attempt_id not in self._closed,
+            open=attempt_id in self._openings and attempt_id not in self._closed,
         )
 
     def recover(self, *, at: InstantMs) -> int:
