@@ -28,9 +28,10 @@ class MemoryArtifacts:
             if not plain or (known != grant and (used or key not in self._revoked)):
                 raise InvalidInput(f"artifacts: {grant.attempt_id}/{grant.name} can't be granted on these terms")
         for grant in grants:
-            if self._grants.get((grant.attempt_id, grant.name)) != grant:
-                self._revoked.discard(grant.attempt_id)
-            self._grants[grant.attempt_id, grant.name] = grant
+            key = (grant.attempt_id, grant.name)
+            if self._grants.get(key) != grant:
+                self._revoked.discard(key)
+            self._grants[key] = grant
 
     def find_grant(self, attempt_id: AttemptId, name: str, token_sha256: str) -> UploadGrant | None:
         grant = self._grants.get((attempt_id, name))
