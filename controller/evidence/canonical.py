@@ -19,14 +19,18 @@ from controller.errors import NotCanonical
 R = TypeVar("R", bound=Record)
 
 DEPTH_MAX: Final = 64  # no record of ours nests deeper than 10
+INTEGER_MAX: Final = 2**53 - 1  # the largest that every JSON reader holds exactly
 
 
 def dumps(value: Any) -> bytes:
     """The RFC 8785 bytes of a JSON value. Raises NotCanonical for floats and what JSON can't hold exactly."""
-    _refuse_floats(value, "$", 0)
     try:
+        if _has_plain_keys(value, "$", 0):
+            # The standard encoder escapes as RFC 8785 does, and is ten times as fast as a pure Python one.
+            text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+            return text.encode("utf-8")
         return rfc8785.dumps(value)
-    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, TypeError) as error:
         raise NotCanonical(f"value has no canonical form: {error}") from error
 
 
@@ -91,15 +95,32 @@ def parse_lines(data: bytes, kind: type[R], where: str) -> tuple[R, ...]:
     return tuple(parse(line, kind, f"{where}:{number}") for number, line in enumerate(data[:-1].split(b"\n"), start=1))
 
 
-def _refuse_floats(value: Any, place: str, depth: int) -> None:
-    """Walk the value; floats are refused even when whole, because 1.0 and 1 would be two spellings of one value."""
+def _has_plain_keys(value: Any, place: str, depth: int) -> bool:
+    """True when every key is ASCII, so that the order of code points is the order RFC 8785 asks for.
+
+    Refuses floats even when whole, because 1.0 and 1 would be two spellings of one value, and integers that a reader
+    with 64-bit floats could not hold.
+    """
     if depth > DEPTH_MAX:
         raise NotCanonical(f"{place[:80]}: nested deeper than {DEPTH_MAX}")
+    if isinstance(value, str) or value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, int):
+        if not -INTEGER_MAX <= value <= INTEGER_MAX:
+            raise NotCanonical(f"{place}: has no canonical form: the integer is beyond 2^53")
+        return True
     if isinstance(value, float):
         raise NotCanonical(f"{place}: floats are not allowed in signed JSON")
     if isinstance(value, dict):
+        plain = True
         for key, item in value.items():
-            _refuse_floats(item, f"{place}.{key}", depth + 1)
-    elif isinstance(value, list | tuple):
+            if not isinstance(key, str):
+                raise NotCanonical(f"{place}: key {key!r} is not text")
+            plain = _has_plain_keys(item, f"{place}.{key}", depth + 1) and key.isascii() and plain
+        return plain
+    if isinstance(value, list | tuple):
+        plain = True
         for position, item in enumerate(value):
-            _refuse_floats(item, f"{place}[{position}]", depth + 1)
+            plain = _has_plain_keys(item, f"{place}[{position}]", depth + 1) and plain
+        return plain
+    raise NotCanonical(f"{place}: {type(value).__name__} has no canonical form")

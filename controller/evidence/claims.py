@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final, TypeVar
+
+from pydantic import ValidationError
 
 from controller.domain import bodies
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
-from controller.evidence.canonical import dumps, parse
+from controller.errors import NotCanonical
 
 R = TypeVar("R", bound=Record)
 
@@ -35,7 +38,14 @@ CLAIMS: Final[Mapping[StatementKind, type[Record]]] = {
 
 def claim(statement: Statement, kind: type[R]) -> R:
     """The body as a record of the given type. Raises NotCanonical naming statement and field."""
-    return parse(dumps(statement.body), kind, f"statement {statement.sequence} ({statement.kind.value})")
+    try:
+        return kind.model_validate_json(json.dumps(statement.body))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise NotCanonical(
+            f"statement {statement.sequence} ({statement.kind.value}): {field}: {first['msg']}"
+        ) from error
 
 
 def check_claims(statements: tuple[Statement, ...]) -> None:

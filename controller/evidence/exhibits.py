@@ -63,8 +63,19 @@ class Exhibits:
         return sha256_digest(self.files[bundle.MANIFEST])
 
     @cached_property
+    def scheduled(self) -> dict[str, LogicalRun]:
+        """The logical runs of the manifest by id."""
+        return {run.id: run for run in self.manifest.schedule}
+
+    @cached_property
     def statements(self) -> tuple[Statement, ...]:
         return parse_lines(self.files[bundle.STATEMENTS], Statement, bundle.STATEMENTS)
+
+    @cached_property
+    def statement_lines(self) -> tuple[bytes, ...]:
+        """The bytes of each statement, which reading `statements` has proven canonical."""
+        count = len(self.statements)
+        return tuple(self.files[bundle.STATEMENTS].split(b"\n")[:count])
 
     @cached_property
     def trails(self) -> Trails:

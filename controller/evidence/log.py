@@ -34,18 +34,25 @@ def next_statement(
     )
 
 
-def check_chain(statements: Sequence[Statement]) -> None:
-    """Raises BundleRejected naming the first statement that is out of order or does not name its predecessor."""
+def leaves(statements: Sequence[Statement]) -> tuple[bytes, ...]:
+    """The leaf data of the log: the canonical bytes of each statement."""
+    return tuple(canonical(statement) for statement in statements)
+
+
+def check_chain(statements: Sequence[Statement], spelled: Sequence[bytes] | None = None) -> None:
+    """Raises BundleRejected naming the first statement that is out of order or does not name its predecessor.
+
+    `spelled` are the canonical bytes of the statements, when the caller has read them.
+    """
     expected = NOTHING
-    for position, statement in enumerate(statements):
+    for position, (statement, leaf) in enumerate(zip(statements, spelled or leaves(statements), strict=True)):
         if statement.sequence != position:
             raise BundleRejected(f"statement at position {position} calls itself {statement.sequence}")
         if statement.previous != expected:
             raise BundleRejected(f"statement {position} does not follow from the one before it")
-        expected = sha256_digest(canonical(statement))
+        expected = sha256_digest(leaf)
 
 
-def checkpoint_of(round_id: str, statements: Sequence[Statement]) -> Checkpoint:
-    """Size and RFC 6962 root over the canonical bytes of the statements."""
-    leaves = [canonical(statement) for statement in statements]
-    return Checkpoint(origin=log_origin(round_id), size=len(leaves), root=merkle.root(leaves))
+def checkpoint_of(round_id: str, spelled: Sequence[bytes]) -> Checkpoint:
+    """Size and RFC 6962 root over the canonical bytes of the statements (see `leaves`)."""
+    return Checkpoint(origin=log_origin(round_id), size=len(spelled), root=merkle.root(spelled))

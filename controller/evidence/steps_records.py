@@ -52,11 +52,12 @@ def check_commitments(exhibits: Exhibits) -> str:
 def check_statements(exhibits: Exhibits) -> str:
     """(4) The log is complete, in order, typed, and about this manifest."""
     statements = exhibits.statements
-    check_chain(statements)
+    spelled = exhibits.statement_lines
+    check_chain(statements, spelled)
     check_claims(statements)
     round_id = exhibits.manifest.round_id
     signed = check_checkpoint(exhibits.files[bundle.CHECKPOINT], log_origin(round_id), exhibits.keys, bundle.CHECKPOINT)
-    found = checkpoint_of(round_id, statements)
+    found = checkpoint_of(round_id, spelled)
     if signed != found:
         raise BundleRejected(
             f"the checkpoint signs {signed.size} statements under {signed.root.hex()[:16]}, "

@@ -75,10 +75,9 @@ def check_charges(exhibits: Exhibits) -> str:
 
 
 def _check_rows(exhibits: Exhibits, run: str, rows: Sequence[MeteredRequest]) -> None:
-    scheduled = {entry.id: entry for entry in exhibits.manifest.schedule}
-    if run not in scheduled:
+    if run not in exhibits.scheduled:
         raise BundleRejected(f"logical run {run!r} was never scheduled")
-    lane = exhibits.manifest.lane(exhibits.manifest.arm(scheduled[run].arm).lane)
+    lane = exhibits.manifest.lane(exhibits.manifest.arm(exhibits.scheduled[run].arm).lane)
     key = RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier)
     card_row = find_row(exhibits.manifest.rate_card, key)
     for position, row in enumerate(sorted(rows, key=lambda item: item.sequence), start=1):

@@ -19,7 +19,7 @@ from controller.evidence.canonical import canonical, lines
 from controller.evidence.check import CheckReport, examine
 from controller.evidence.envelope import INDEX_TYPE, check
 from controller.evidence.exhibits import Recompute
-from controller.evidence.log import checkpoint_of
+from controller.evidence.log import checkpoint_of, leaves
 from controller.evidence.note import sign_checkpoint
 from controller.ports.files import DurableFiles
 from controller.ports.signer import Signer
@@ -111,10 +111,11 @@ def _round_files(round_dir: Path) -> dict[str, bytes]:
 def _assemble(
     present: Mapping[str, bytes], manifest: RoundManifest, records: RoundRecords, signer: Signer
 ) -> dict[str, bytes]:
+    spelled = leaves(records.statements)
     return {
         **present,
-        bundle.STATEMENTS: lines(records.statements),
-        bundle.CHECKPOINT: sign_checkpoint(checkpoint_of(manifest.round_id, records.statements), signer),
+        bundle.STATEMENTS: b"".join(leaf + b"\n" for leaf in spelled),
+        bundle.CHECKPOINT: sign_checkpoint(checkpoint_of(manifest.round_id, spelled), signer),
         bundle.LEDGER: lines(records.ledger),
         bundle.REFUSALS: lines(records.refusals),
         bundle.REPORT: records.report.encode(),

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,23 @@ def test_canonical_bytes_round_trip(value: Any) -> None:
     data = dumps(value)
     assert loads(data, "x") == value
     assert dumps(loads(data, "x")) == data
+
+
+@given(JSON)
+def test_every_value_is_spelled_as_the_reference_library_spells_it(value: Any) -> None:
+    assert dumps(value) == rfc8785.dumps(value)
+
+
+def test_every_single_character_is_spelled_as_the_reference_library_spells_it() -> None:
+    plain = [chr(code) for code in range(0x3000) if not 0xD800 <= code < 0xE000]
+    for value in (plain, {"\U00010000": 1, "\ue000": 2, "\x7f": 3, "a": 4}, {"": "\u2028\u2029\ufeff\U0001f600"}):
+        assert dumps(value) == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize("value", [{1: 2}, [b"x"], {"a": {1, 2}}, object(), "\ud800", {"\ud800": 1}])
+def test_what_json_does_not_have_is_refused(value: Any) -> None:
+    with pytest.raises(NotCanonical):
+        dumps(value)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from controller.evidence import bundle
 from controller.evidence.canonical import dumps, lines, parse_lines
 from controller.evidence.check import STEPS, check, choose_keys, examine
 from controller.evidence.envelope import AUTHORIZATION_TYPE, MANIFEST_TYPE, sign
-from controller.evidence.log import checkpoint_of, next_statement
+from controller.evidence.log import checkpoint_of, leaves, next_statement
 from controller.evidence.note import sign_checkpoint
 from tests.world.signer import FixedSigner
 
@@ -135,7 +135,7 @@ def _relog(files: Files, statements: Sequence[Statement]) -> None:
         previous = chain[-1] if chain else None
         chain.append(next_statement(previous, kind=one.kind, at=one.at, subject=one.subject, body=one.body))
     files[bundle.STATEMENTS] = lines(chain)
-    files[bundle.CHECKPOINT] = sign_checkpoint(checkpoint_of("small", chain), SIGNER)
+    files[bundle.CHECKPOINT] = sign_checkpoint(checkpoint_of("small", leaves(chain)), SIGNER)
 
 
 def _drop(kind: StatementKind, position: int = 0, *, starting: str = "") -> Tamper:

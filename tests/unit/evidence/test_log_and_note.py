@@ -6,7 +6,7 @@ from controller.domain.bodies import OperatorAct
 from controller.domain.instant import InstantMs
 from controller.domain.statement import Statement, StatementKind
 from controller.errors import BadSignature, BundleRejected
-from controller.evidence.log import check_chain, checkpoint_of, next_statement
+from controller.evidence.log import check_chain, checkpoint_of, leaves, next_statement
 from controller.evidence.note import check_checkpoint, log_origin, sign_checkpoint
 from tests.world.signer import FixedSigner
 
@@ -51,11 +51,11 @@ def test_every_change_of_a_chain_but_a_cut_tail_breaks_it() -> None:
 def test_the_checkpoint_sees_a_cut_tail() -> None:
     chain = _chain(6)
     check_chain(chain[:5])
-    assert checkpoint_of("demo", chain) != checkpoint_of("demo", chain[:5])
+    assert checkpoint_of("demo", leaves(chain)) != checkpoint_of("demo", leaves(chain[:5]))
 
 
 def test_a_signed_checkpoint_comes_back_and_every_flipped_bit_is_refused() -> None:
-    checkpoint = checkpoint_of("demo", _chain(3))
+    checkpoint = checkpoint_of("demo", leaves(_chain(3)))
     note = sign_checkpoint(checkpoint, SIGNER)
     assert check_checkpoint(note, log_origin("demo"), SIGNER.ring) == checkpoint
     assert note.decode().splitlines()[:2] == ["fairtrial/round/demo", "3"]
@@ -67,7 +67,7 @@ def test_a_signed_checkpoint_comes_back_and_every_flipped_bit_is_refused() -> No
 
 
 def test_a_checkpoint_of_another_round_or_key_is_refused() -> None:
-    note = sign_checkpoint(checkpoint_of("demo", _chain(3)), SIGNER)
+    note = sign_checkpoint(checkpoint_of("demo", leaves(_chain(3))), SIGNER)
     with pytest.raises(BadSignature, match="origin"):
         check_checkpoint(note, log_origin("other"), SIGNER.ring)
     with pytest.raises(BadSignature, match="none of the trusted keys"):
