@@ -9,7 +9,6 @@ from typing import Final
 
 from controller.analyse import table as of
 from controller.analyse.draws import QuantileDraws, Resampler, Sums, per_success
-from controller.analyse.estimates import ArmAnalysis, Estimate, TaskRecord, Unit, VisibilityRecord
 from controller.analyse.holm import interval
 from controller.analyse.quantile import Pooled, nearest_rank
 from controller.analyse.replicates import Ordered, WholeReplicates
@@ -18,6 +17,7 @@ from controller.analyse.show import NOT_APPLICABLE, shown
 from controller.analyse.table import ArmTable, ByTask
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
 from controller.domain.money import usd_to_text
+from controller.protocols.harness_round.estimates import ArmAnalysis, Estimate, TaskRecord, Unit, VisibilityRecord
 
 QUANTILES: Final = {"p50": Fraction(1, 2), "p90": Fraction(9, 10)}
 _METRICS: Final[tuple[tuple[str, Unit], ...]] = (

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from typing import Final
 
 from pydantic import Field
 
 from controller.domain.dataset import LogicalRunRow
-from controller.domain.plan import RoundManifest, Seed
+from controller.domain.plan import Seed
 from controller.domain.record import Record
 from controller.errors import InvalidInput
+from controller.protocols.harness_round.manifest import HarnessRoundManifest, all_pairs
 
-RESAMPLES: int = 10_000
+RESAMPLES: Final = 10_000
 
 
 class PlanInputs(Record):
@@ -28,21 +29,17 @@ class PlanInputs(Record):
     saving_percent: int = Field(default=10, ge=0, le=100)
 
 
-def all_pairs(arms: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Every unordered pair, arms in byte order."""
-    return tuple(combinations(sorted(arms), 2))
-
-
-def plan_of_manifest(manifest: RoundManifest, *, resamples: int = RESAMPLES) -> PlanInputs:
-    """The plan a frozen round implies: all its arms, tasks and repeats, and every pair."""
-    arms = tuple(sorted(arm.id for arm in manifest.arms))
+def plan_of_manifest(manifest: HarnessRoundManifest) -> PlanInputs:
+    """The plan of a frozen round."""
     return PlanInputs(
         seed=manifest.seed,
-        comparisons=all_pairs(arms),
-        arms=arms,
+        comparisons=manifest.analysis.comparisons,
+        arms=tuple(sorted(arm.id for arm in manifest.arms)),
         tasks=tuple(sorted(task.id for task in manifest.tasks)),
         replicates=manifest.replicates,
-        resamples=resamples,
+        resamples=manifest.analysis.resamples,
+        margin_points=manifest.analysis.margin_points,
+        saving_percent=manifest.analysis.saving_percent,
     )
 
 

@@ -9,13 +9,13 @@ from typing import Final
 from controller.analyse.arms import arm_analysis, draw_arms
 from controller.analyse.dataset import check_rows
 from controller.analyse.draws import Resampler
-from controller.analyse.estimates import Analysis, ArmAnalysis, PairAnalysis, Resampling
 from controller.analyse.pairs import pair_analyses
 from controller.analyse.plan import PlanInputs
 from controller.analyse.resample import GENERATOR
 from controller.analyse.table import Table, scope_of, table_of
 from controller.domain.dataset import LogicalRunRow
 from controller.protocols.harness_round.decision import NO_RELIABLE_DIFFERENCE
+from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, PairAnalysis, Resampling
 
 INTERVAL_NOTE: Final = (
     "An interval excludes zero exactly when Holm's test at 5 % rejects. "
@@ -78,10 +78,9 @@ def headline(pairs: Sequence[PairAnalysis]) -> str:
     by_efficiency = sum(pair.decision.rule in ("cost", "time") for pair in pairs)
     if by_success + by_efficiency == 0:
         return f"All {len(pairs)} planned comparisons: {NO_RELIABLE_DIFFERENCE}."
-    return (
-        f"{by_success + by_efficiency} of {len(pairs)} planned comparisons show a reliable difference: "
-        f"{by_success} in success, {by_efficiency} in efficiency at tied success."
-    )
+    kinds = ((by_success, "in success"), (by_efficiency, "in efficiency at tied success"))
+    told = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
+    return f"{by_success + by_efficiency} of {len(pairs)} planned comparisons show a reliable difference: {told}."
 
 
 def warnings(

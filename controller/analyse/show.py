@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from controller.analyse.estimates import Unit
 from controller.domain.exact import Exact, decimal_text
+from controller.protocols.harness_round.estimates import Unit
 
 NOT_APPLICABLE = "n/a"
 
@@ -15,8 +15,8 @@ def shown(value: Exact | None, unit: Unit, *, at_least: bool = False, signed: bo
     if value is None:
         return NOT_APPLICABLE
     if not isinstance(value, Fraction):
-        return "unbounded" if value > 0 else "-unbounded"
-    text = _finite(value, unit, signed=signed)
+        return "unbounded" if value > 0 else "−unbounded"
+    text = _finite(value, unit, signed=signed).replace("-", "−")
     return f"≥ {text}" if at_least else text
 
 

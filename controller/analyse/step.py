@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from controller.analyse.dataset import parse_dataset
-from controller.analyse.estimates import Analysis
 from controller.analyse.plan import PlanInputs, plan_of_rows
 from controller.analyse.rules import analyse
 from controller.evidence.canonical import canonical
+from controller.protocols.harness_round.estimates import Analysis
 
 
 def analyse_bytes(

@@ -143,7 +143,7 @@ def sentence(decision: Decision, evidence: PairEvidence, names: Mapping[str, str
 
 def _points(value: Exact) -> str:
     if isinstance(value, Fraction):
-        return ("+" if value > 0 else "") + decimal_text(100 * value, 1)
+        return ("+" if value > 0 else "") + decimal_text(100 * value, 1).replace("-", "−")
     return "unbounded"
 
 

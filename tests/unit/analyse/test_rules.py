@@ -8,10 +8,10 @@ from fractions import Fraction
 import pytest
 
 from controller.analyse import PlanInputs, analyse
-from controller.analyse.estimates import Analysis
-from controller.analyse.plan import all_pairs
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.outcome import EndKind
+from controller.protocols.harness_round.estimates import Analysis
+from controller.protocols.harness_round.manifest import all_pairs
 from tests.world.rounds import SEED, attempt, realistic, run
 
 

@@ -6,14 +6,16 @@ never computed with. Null means not applicable or not qualified, and a reason st
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field
 
+from controller.domain.exact import UNBOUNDED, exact_from_text
 from controller.domain.ids import Digest
 from controller.domain.plan import Seed, Visibility
 from controller.domain.record import Record
-from controller.protocols.harness_round.decision import Decision
+from controller.protocols.harness_round.decision import Bounds, Decision, PairEvidence
 
 Unit = Literal["share", "usd", "tokens", "ms", "count", "ratio"]
 
@@ -164,3 +166,37 @@ class Analysis(Record):
     headline: str
     interval_note: str
     warnings: tuple[str, ...] = Field(default=())
+
+    def arm(self, arm_id: str) -> ArmAnalysis:
+        """The arm of that id; KeyError when the analysis has none."""
+        return {arm.arm: arm for arm in self.arms}[arm_id]
+
+
+def pair_evidence(pair: PairAnalysis, analysis: Analysis) -> PairEvidence:
+    """What a finished pair's decision rested on, read back from the published strings."""
+    first, second = analysis.arm(pair.first), analysis.arm(pair.second)
+    difference = exact_from_text(pair.success.value)
+    return PairEvidence(
+        first=pair.first,
+        second=pair.second,
+        success_difference=difference if isinstance(difference, Fraction) else Fraction(0),
+        success=_bounds(pair.success.low, pair.success.high),
+        cost_first=_bounds(first.cost_per_success.value, first.cost_per_success.value),
+        cost_second=_bounds(second.cost_per_success.value, second.cost_per_success.value),
+        cost_ratio=_bounds(pair.cost.low, pair.cost.high),
+        time_first=_time(first.quantile("wall_ms_p90")),
+        time_second=_time(second.quantile("wall_ms_p90")),
+        time_ratio=_bounds(pair.time.low, pair.time.high),
+    )
+
+
+def _bounds(low: str | None, high: str | None) -> Bounds | None:
+    ends = exact_from_text(low), exact_from_text(high)
+    return None if ends[0] is None or ends[1] is None else Bounds(ends[0], ends[1])
+
+
+def _time(estimate: Estimate) -> Bounds | None:
+    value = exact_from_text(estimate.value)
+    if value is None:
+        return None
+    return Bounds(value, UNBOUNDED if estimate.lower_bound_only else value)

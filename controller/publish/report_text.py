@@ -1,0 +1,26 @@
+"""Text for a report's reader: untrusted strings made harmless to the eye, exact shares made readable."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from controller.domain.exact import decimal_text
+
+TEXT_MAX: Final = 600  # of one untrusted string; the whole stands in the dataset
+# C0 and C1 controls, soft and zero-width characters, and everything that turns the direction of a line.
+_UNSEEN: Final = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+
+
+def plain(text: object) -> str:
+    """Text as a reader may see it: unseen and direction-turning characters become U+FFFD, and a long one is cut."""
+    visible = _UNSEEN.sub("\ufffd", str(text))
+    return visible if len(visible) <= TEXT_MAX else f"{visible[:TEXT_MAX]}…"
+
+
+def percent(share: str) -> str:
+    """An exact share such as "2/3" as `66.7 %`."""
+    return f"{decimal_text(100 * Fraction(share), 1)} %"
