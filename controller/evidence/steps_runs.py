@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.domain.ids import ArmId, LogicalRunId, TaskId, attempt_id, logical_run_id, sha256_digest
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
-from controller.domain.outcome import RETRYABLE, EndKind
+from controller.domain.outcome import BLAME, RETRYABLE, EndKind
 from controller.errors import BundleRejected
 from controller.evidence.bundle import patch_name
 from controller.evidence.exhibits import Exhibits
@@ -54,7 +54,7 @@ def _check_attempts(exhibits: Exhibits, run_id: str, run: RunTrail) -> None:
         if trail.attempt_id != attempt_id(exhibits.manifest_digest, LogicalRunId(run_id), trail.number):
             raise BundleRejected(f"{trail.attempt_id} is not the name of attempt {trail.number} of {run_id}")
         is_last = trail.number == len(numbers)
-        _check_attempt(exhibits.trails, trail, may_be_open=is_last and run.halted and not run.scored)
+        _check_attempt(exhibits, trail, may_be_open=is_last and run.halted and not run.scored)
         if not is_last and not _may_be_retried(trail):
             raise BundleRejected(f"{run_id} was tried again after attempt {trail.number}, which may not be retried")
 
@@ -64,7 +64,7 @@ def _may_be_retried(trail: AttemptTrail) -> bool:
     return classified.end in RETRYABLE and trail.settled[-1].valid
 
 
-def _check_attempt(trails: Trails, trail: AttemptTrail, *, may_be_open: bool) -> None:
+def _check_attempt(exhibits: Exhibits, trail: AttemptTrail, *, may_be_open: bool) -> None:
     """Settled, classified and destroyed exactly once; the last word agrees with result and verdict."""
     for name, found in (
         ("acknowledged", trail.results),
@@ -75,27 +75,37 @@ def _check_attempt(trails: Trails, trail: AttemptTrail, *, may_be_open: bool) ->
         optional = may_be_open or name == "judged"
         if len(found) > 1 or (not found and not optional):
             raise BundleRejected(f"{trail.attempt_id} is {name} {len(found)} times")
-    if trails.gone.get(trail.attempt_id, 0) < trail.generation and not may_be_open:
+    if exhibits.trails.gone.get(trail.attempt_id, 0) < trail.generation and not may_be_open:
         raise BundleRejected(f"the machine of {trail.attempt_id} was never proven gone")
     if not trail.classified:
         return
     classified, end = trail.classified[0], trail.results[0].end
     passed = trail.verdicts[0].verdict.passed if trail.verdicts else None
-    expected = (trail.run, trail.number, end, end in RETRYABLE, passed, bool(passed) and end is not EndKind.NORMAL)
-    claimed = (
-        classified.run,
-        classified.number,
-        classified.end,
-        classified.retryable,
-        classified.verified,
-        classified.would_have_passed,
+    expected = classified.model_copy(
+        update={
+            "run": trail.run,
+            "number": trail.number,
+            "end": end,
+            "blame": BLAME[end],
+            "retryable": end in RETRYABLE,
+            "verified": passed,
+            "would_have_passed": bool(passed) and end is not EndKind.NORMAL,
+        }
     )
-    if claimed != expected:
-        raise BundleRejected(f"{trail.attempt_id} is classified as {claimed[2:]}, but was witnessed as {expected[2:]}")
-    for verdict in trail.verdicts:
-        gates = verdict.verdict.gates
-        if verdict.verdict.passed and not (gates and all(gate.passed for gate in gates)):
+    if classified != expected:
+        wrong = [name for name in type(classified).model_fields if getattr(classified, name) != getattr(expected, name)]
+        raise BundleRejected(f"{trail.attempt_id} is classified otherwise than it was witnessed: {', '.join(wrong)}")
+    _check_verdicts(trail, exhibits)
+
+
+def _check_verdicts(trail: AttemptTrail, exhibits: Exhibits) -> None:
+    """A patch passed only if it passed every gate, in a machine from an image of the manifest."""
+    for reached in trail.verdicts:
+        gates = reached.verdict.gates
+        if reached.verdict.passed and not (gates and all(gate.passed for gate in gates)):
             raise BundleRejected(f"{trail.attempt_id} passed without passing every gate")
+        if reached.verifier_image not in exhibits.manifest.images.values():
+            raise BundleRejected(f"{trail.attempt_id} was judged in a machine whose image is not in the manifest")
 
 
 def _check_score(run_id: str, run: RunTrail) -> None:

@@ -68,6 +68,7 @@ def check_charges(exhibits: Exhibits) -> str:
                     f"{attempt_id} was settled at {settled.usd} USD for {settled.requests} requests, "
                     f"but the ledger gives {found.usd} USD for {found.requests}"
                 )
+    _check_run_sums(exhibits)
     _check_dataset_sums(exhibits)
     total = _check_totals(exhibits)
     known = f"{total} USD in all" if total is not None else "some of unknown cost, so the total is unknown"
@@ -125,6 +126,20 @@ def _account(rows: Sequence[MeteredRequest], refusals: int) -> bodies.AttemptSet
     )
 
 
+def _check_run_sums(exhibits: Exhibits) -> None:
+    """The cost of a logical run is that of all its attempts; none was admitted beyond the frozen request limits."""
+    spend = exhibits.manifest.spend_limits
+    for run_id, run in exhibits.trails.runs.items():
+        accounts = [settled for trail in run.attempts for settled in trail.settled]
+        for score in run.scored:
+            total = _sum([account.usd for account in accounts])
+            if score.usd != total:
+                raise BundleRejected(f"{run_id} is scored at {score.usd} USD, but its attempts sum to {total}")
+        counts = [account.requests for account in accounts]
+        if max(counts, default=0) > spend.requests_per_attempt or sum(counts) > spend.requests_per_logical_run:
+            raise BundleRejected(f"{run_id} was given {counts} requests, beyond the frozen limits")
+
+
 def _check_dataset_sums(exhibits: Exhibits) -> None:
     settled = {name: trail.settled[-1].usd for name, trail in exhibits.trails.attempts.items() if trail.settled}
     for row in exhibits.dataset:
@@ -144,6 +159,9 @@ def _check_totals(exhibits: Exhibits) -> str | None:
         raise BundleRejected("the round was never settled")
     claimed = trails.settlement[-1]
     expected = (len(accounts), sum(a.requests for a in accounts), _sum([a.usd for a in accounts]))
+    invalid = sorted(run for run, t in trails.runs.items() if any(not s.valid for a in t.attempts for s in a.settled))
+    if list(claimed.invalid_runs) != invalid:
+        raise BundleRejected(f"the settlement calls {list(claimed.invalid_runs)} invalid, but the accounts {invalid}")
     if (claimed.attempts, claimed.requests, claimed.usd) != expected:
         raise BundleRejected(f"the round is settled at {claimed.usd} USD, but its attempts sum to {expected[2]}")
     return claimed.usd
