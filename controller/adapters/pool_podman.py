@@ -84,7 +84,7 @@ class PodmanPool:
             (directory / "egress").write_text(spec.egress_socket, encoding="utf-8")
         command = ["run", "--detach", "--name", PREFIX + spec.name, "--network", "none", "--log-driver", "none"]
         command += ["--label", f"{LABEL}={self._state}", "--label", f"{FACTS_LABEL}={facts.model_dump_json()}"]
-        command += ["--volume", f"{directory}:{SCRATCH}", "--env", "FAIRTRIAL_OWNER=0", "--env", f"HOME={SCRATCH}"]
+        command += ["--volume", f"{directory}:{SCRATCH}", "--env", "FAIRTRIAL_OWNER=0:0", "--env", f"HOME={SCRATCH}"]
         command += [
             "--env",
             f"FAIRTRIAL_EGRESS={EGRESS}",

@@ -50,7 +50,7 @@ if [ ! -e "$base/ready" ]; then
   mkdir "$base/workspace" "$base/home" "$base/state"
   printf '%s' "${FAIRTRIAL_UNENFORCED:-}" > "$base/order/unenforced"
   chmod 0700 "$base/order" "$base/state"
-  chown -R "${FAIRTRIAL_OWNER:-runner}" "$base"
+  chown -R "${FAIRTRIAL_OWNER:-runner:runner}" "$base"
   : > "$base/ready"
 else
   cat > /dev/null
