@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from controller import schedule
 from controller.analyse import PlanInputs, analyse_bytes
+from controller.analyse.plan import plan_of_manifest
 from controller.conductor.dataset import dataset_rows
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.statement import Statement
@@ -40,11 +41,4 @@ def plan_inputs(manifest: RoundManifest) -> PlanInputs:
     """The analysis as frozen. Raises BundleRejected for a manifest of another protocol."""
     if not isinstance(manifest, HarnessRoundManifest):
         raise BundleRejected(f"protocol {manifest.protocol!r} has no analysis here")
-    return PlanInputs(
-        seed=manifest.seed,
-        comparisons=tuple((pair[0], pair[1]) for pair in manifest.analysis.comparisons),
-        arms=tuple(arm.id for arm in manifest.arms),
-        tasks=tuple(task.id for task in manifest.tasks),
-        replicates=manifest.replicates,
-        resamples=manifest.analysis.resamples,
-    )
+    return plan_of_manifest(manifest)

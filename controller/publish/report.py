@@ -11,7 +11,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from controller.publish import report_view
-from controller.publish.report_context import Fact, Incident, ReportContext
+from controller.publish.report_context import Fact, Incident, ReportContext, context_of_round
 from controller.publish.report_text import percent, plain
 
 
@@ -34,4 +34,4 @@ def _environment() -> Environment:
     return environment
 
 
-__all__ = ["Fact", "Incident", "ReportContext", "render_report"]
+__all__ = ["Fact", "Incident", "ReportContext", "context_of_round", "render_report"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
 
+from controller.domain import bodies
 from controller.domain.dataset import LogicalRunRow
-from controller.domain.ids import Digest
+from controller.domain.ids import Digest, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
+from controller.domain.statement import Statement, StatementKind
+from controller.evidence.canonical import parse_lines
+from controller.evidence.claims import claim
 from controller.protocols.harness_round.estimates import Analysis
 
 
@@ -44,3 +49,48 @@ class ReportContext(Record):
     ended_at: InstantMs | None = None
     check_command: str = "fairtrial check BUNDLE --key PUBLISHER.pub"
     analyse_command: str = "fairtrial analyse BUNDLE/dataset.jsonl --protocol harness-round --json"
+
+
+_ENDS: Final = frozenset({StatementKind.ROUND_STOPPED, StatementKind.ROUND_SETTLED, StatementKind.ROUND_CLOSED})
+_INCIDENTS: Final[Mapping[StatementKind, tuple[type[Record], Callable[[Any], str]]]] = {
+    StatementKind.CELL_HALTED: (bodies.CellHalted, lambda body: f"attempt {body.number}: {body.reason}"),
+    StatementKind.OPERATOR_ACT: (bodies.OperatorAct, lambda body: f"{body.act}: {body.note}"),
+    StatementKind.ROUND_STOPPED: (bodies.RoundStopped, lambda body: f"{body.rule}: {body.detail}"),
+}
+
+
+def context_of_round(
+    manifest: RoundManifest,
+    manifest_digest: Digest,
+    *,
+    dataset: bytes,
+    analysis: Analysis,
+    statements: Sequence[Statement],
+) -> ReportContext:
+    """The context of a round's report, from its log and what was made of it. Pure.
+
+    `dataset` holds canonical lines. Isolation is the weakest any controller of the round reported; a round that never
+    started counts as "container". Raises NotCanonical for bytes or statements that are not what they claim.
+    """
+    started = [each for each in statements if each.kind is StatementKind.ROUND_STARTED]
+    starts = [claim(each, bodies.RoundStarted) for each in started]
+    ends = [each.at for each in statements if each.kind in _ENDS]
+    incidents = []
+    for each in statements:
+        if each.kind in _INCIDENTS:
+            body, told = _INCIDENTS[each.kind]
+            text = told(claim(each, body))
+            incidents.append(Incident(at=each.at, event=each.kind.value, subject=each.subject, text=text))
+    facts = [Fact(name=f"pool, epoch {start.epoch}", value=f"{start.pool}, {start.isolation}") for start in starts]
+    return ReportContext(
+        manifest=manifest,
+        manifest_digest=manifest_digest,
+        dataset_digest=sha256_digest(dataset),
+        rows=parse_lines(dataset, LogicalRunRow, "dataset.jsonl"),
+        analysis=analysis,
+        isolation="vm" if starts and all(start.isolation == "vm" for start in starts) else "container",
+        incidents=tuple(incidents),
+        facts=tuple(facts),
+        started_at=started[0].at if started else None,
+        ended_at=ends[-1] if ends else None,
+    )

@@ -60,7 +60,7 @@ def frozen_facts(context: ReportContext) -> tuple[FactGroup, ...]:
             ),
         ),
         *(FactGroup(f"Arm {arm.id}", _arm(arm, manifest)) for arm in sorted(manifest.arms, key=lambda arm: arm.id)),
-        *([FactGroup("Services", tuple((fact.name, fact.value) for fact in context.facts))] if context.facts else []),
+        *([FactGroup("Execution", tuple((fact.name, fact.value) for fact in context.facts))] if context.facts else []),
     )
 
 

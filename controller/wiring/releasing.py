@@ -8,23 +8,22 @@ from controller.adapters.ledger_sqlite import SqliteLedger
 from controller.adapters.system_clock import SystemClock
 from controller.analyse import analyse_bytes
 from controller.analyse.dataset import parse_dataset
-from controller.analyse.estimates import Analysis
 from controller.analyse.plan import plan_of_rows
 from controller.conductor import rounds
 from controller.conductor.history import run_histories
 from controller.conductor.recompute import HarnessRoundRecompute, plan_inputs
 from controller.conductor.status import round_status
 from controller.domain.bodies import RoundSettled
-from controller.domain.dataset import LogicalRunRow
 from controller.domain.ids import AttemptId
 from controller.domain.keys import KeyRing
 from controller.domain.usage import AttemptAccount
 from controller.errors import InvalidInput
 from controller.evidence.bundle import ANALYSIS, BUNDLE_BYTES_MAX, DATASET
-from controller.evidence.canonical import parse, parse_lines
+from controller.evidence.canonical import parse
 from controller.evidence.check import CheckReport, check
+from controller.protocols.harness_round.estimates import Analysis
 from controller.publish import RoundRecords, publish
-from controller.publish.report import ReportContext, render_report
+from controller.publish.report import context_of_round, render_report
 from controller.settings import Settings
 from controller.wiring.rounds import SECRET_FILE, OpenRound, read_round
 from controller.wiring.tools import local_files, publisher
@@ -54,11 +53,12 @@ def analyse_round(settings: Settings, round_dir: Path) -> Analysis:
 
 def _report(found: OpenRound, dataset: bytes, analysis: Analysis) -> str:
     return render_report(
-        ReportContext(
-            manifest=found.manifest,
-            manifest_digest=found.digest,
-            rows=parse_lines(dataset, LogicalRunRow, DATASET),
+        context_of_round(
+            found.manifest,
+            found.digest,
+            dataset=dataset,
             analysis=analysis,
+            statements=found.journal.statements(),
         )
     )
 
