@@ -73,7 +73,7 @@ def command_line(name: str, directory: Path, hardware: Hardware) -> list[str]:
         f"memory-backend-file,id=ram,size={shape.memory_bytes},mem-path={_value(hardware.memory_file)},share={share}"
     )
     command = [QEMU, "-name", f"fairtrial-{name}", "-pidfile", str(directory / "pid"), "-nodefaults", "-no-user-config"]
-    command += ["-display", "none", "-no-reboot", "-sandbox", "on,obsolete=deny,elevateprivileges=deny"]
+    command += ["-display", "none", "-no-reboot", "-sandbox", "on,obsolete=deny"]
     command += ["-machine", f"{MACHINE},memory-backend=ram", *accelerator_arguments(hardware.accelerator)]
     command += ["-smp", str(shape.cpus), "-m", f"{shape.memory_bytes // 2**20}M", "-object", memory]
     command += ["-kernel", hardware.kernel, "-initrd", hardware.initrd, "-append", KERNEL_ARGUMENTS]
