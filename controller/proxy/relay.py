@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -171,7 +171,7 @@ class Relay:
         try:
             recorded = await self._books.finish(job.row, self._end(job, exchange, final))
         except LedgerUnavailable:
-            passing.cut()
+            passing.abandon()
             raise
         log.info(
             "ended",
@@ -209,6 +209,11 @@ class Relay:
         except (ClientError, TimeoutError, OSError) as error:
             fault = f"the provider's answer broke off ({type(error).__name__})"
             return Exchange(connected=True, status=status, fault=fault), copy.reader if copy else None
+        except Exception as error:
+            # A defect of ours must not leave a request without an ending.
+            log.exception("defect", request_id=job.row.request_id)
+            fault = f"the meter failed ({type(error).__name__})"
+            return Exchange(connected=True, status=status, fault=fault), None
         return Exchange(connected=True, status=status, ended_well=True, fault=copy.fault), copy.reader
 
     def _end(self, job: Job, exchange: Exchange, final: Ending) -> RequestEnd:
@@ -235,6 +240,16 @@ class _Passing:
         self._stall_seconds = stall_seconds
         self._response: web.StreamResponse | None = None
         self._present = True
+        self._loop = asyncio.get_running_loop()
+        self._writing_since: float | None = None
+        self._watch = self._loop.call_later(stall_seconds, self._check_stall)
+
+    def _check_stall(self) -> None:
+        # One timer per answer instead of one per chunk: a timeout around every write costs as much as reading the copy.
+        if self._writing_since is not None and self._loop.time() - self._writing_since >= self._stall_seconds:
+            self.cut()
+        else:
+            self._watch = self._loop.call_later(self._stall_seconds / 2, self._check_stall)
 
     async def start(self, upstream: ClientResponse) -> None:
         """Send the status and the headers on."""
@@ -252,21 +267,34 @@ class _Passing:
         if self._present and self._response is not None:
             await self._guarded(self._response.write(chunk))
 
-    async def _guarded(self, sending: object) -> None:
+    async def _guarded(self, sending: Awaitable[object]) -> None:
+        self._writing_since = self._loop.time()
         try:
-            async with asyncio.timeout(self._stall_seconds):
-                await sending  # type: ignore[misc]
-        except (TimeoutError, OSError, RuntimeError):
+            await sending
+        except (OSError, RuntimeError):
             self._present = False
             self.cut()
+        finally:
+            self._writing_since = None
 
     def cut(self) -> None:
         """End the connection in a way that no client takes for a whole answer."""
         if self.request.transport is not None:
             self.request.transport.abort()
 
+    def abandon(self) -> None:
+        """End the connection without an ending, when what was answered could not be recorded."""
+        self._watch.cancel()
+        self.cut()
+
     async def close(self, exchange: Exchange, job: Job) -> web.StreamResponse:
         """End the answer as the provider's ended: well, broken off, or never begun."""
+        try:
+            return await self._closed(exchange, job)
+        finally:
+            self._watch.cancel()
+
+    async def _closed(self, exchange: Exchange, job: Job) -> web.StreamResponse:
         if self._response is None:
             # Not a refusal of ours but a provider that could not be reached; harnesses may treat it as the 5xx it is.
             failure = Refused(502, "the provider gave no answer")

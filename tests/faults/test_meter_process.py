@@ -92,6 +92,18 @@ def test_a_client_that_leaves_mid_stream_still_settles(rig: MeterRig, upstream: 
     assert (request.state, request.usd) == (RequestState.SETTLED, CALL_USD)
 
 
+def test_a_client_that_reads_nothing_is_dropped_and_its_request_settles(upstream: ScriptedUpstream) -> None:
+    with short_directory() as directory, MeterRig(directory, upstream.url, client_stall_seconds=0.2) as rig:
+        rig.ledger.open_attempt(opening(key="flood"))
+        connection = UnixConnection(rig.socket)
+        body = json.dumps({"model": MODEL, "messages": [], "stream": True})
+        connection.request("POST", "/v1/chat/completions", body, {"Authorization": "Bearer token-1"})
+        assert upstream.finished.wait(60)  # though nobody took the answer
+        (request,) = rig.settled_account().requests
+        assert (request.state, request.usd) == (RequestState.SETTLED, CALL_USD)
+        connection.close()
+
+
 def test_a_kill_between_sending_and_answering_is_unknown(rig: MeterRig, upstream: ScriptedUpstream) -> None:
     rig.ledger.open_attempt(opening(key="held"))
     connection = UnixConnection(rig.socket)

@@ -119,7 +119,7 @@ class ScriptedUpstream:
 
     def _frames(self, path: str, request: dict[str, Any], script: set[str]) -> list[bytes]:
         message, model = self._message_id(script), self._model(request, script)
-        count = 200 if "long" in script else 4
+        count = 20_000 if "flood" in script else 200 if "long" in script else 4
         events: list[tuple[str, dict[str, Any]]]
         if path.endswith("/responses"):
             final = {"id": message, "model": model, "status": "completed", "usage": USAGE}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
-from controller.meter.dialects.reading import Reading, check_known, counter, section, text_or_none, tokens_of
+from controller.meter.dialects.reading import Reading, check_known, counter, entries, section, text_or_none, tokens_of
 
 REFUSAL_RULE: Final = "anthropic: a refusal before any output is not billed"
 KNOWN: Final = frozenset(
@@ -50,10 +50,8 @@ def usage_of(raw: Mapping[str, Any]) -> Usage:
     """Disjoint classes of one usage object. Raises UnpricedUsage when it contradicts itself or is not understood."""
     check_known(raw, KNOWN)
     totals = _classes(raw, "usage")
-    for position, entry in enumerate(raw.get("iterations") or ()):
+    for position, entry in enumerate(entries(raw, "iterations")):
         where = f"usage.iterations[{position}]"
-        if not isinstance(entry, dict):
-            raise UnpricedUsage(f"{where} is not an object")
         kind = entry.get("type")
         if kind == "message":  # the top-level counters are the sum of these
             continue

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
-from controller.meter.dialects.reading import Reading, check_known, counter, section, text_or_none, tokens_of
+from controller.meter.dialects.reading import Reading, check_known, counter, entries, section, text_or_none, tokens_of
 
 GEMINI_KNOWN: Final = frozenset(
     {
@@ -57,8 +57,8 @@ def gemini_usage_of(raw: Mapping[str, Any]) -> Usage:
 
 def _check_text_only(raw: Mapping[str, Any]) -> None:
     for name in ("promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails", "toolUsePromptTokensDetails"):
-        for entry in raw.get(name) or ():
-            if isinstance(entry, dict) and entry.get("modality") not in ("TEXT", None) and entry.get("tokenCount"):
+        for entry in entries(raw, name):
+            if entry.get("modality") not in ("TEXT", None) and entry.get("tokenCount"):
                 raise UnpricedUsage(f"usage.{name}: modality {entry.get('modality')!r} is not priced here")
 
 

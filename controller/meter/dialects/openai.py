@@ -82,6 +82,13 @@ def _tier(value: object) -> str:
     return "standard" if value is None or value == "" else TIERS.get(str(value), str(value))
 
 
+DECIDING: Final = (b'"error"', b'"service_tier"', b"\\u")
+
+
+def _without_null(data: bytes) -> bytes:
+    return data.replace(b'"usage":null', b"").replace(b'"usage": null', b"")
+
+
 class ChatReader:
     """Reads one Chat Completions response. In a stream the last usage object wins; nothing is summed."""
 
@@ -103,6 +110,14 @@ class ChatReader:
         """One chunk; the data `[DONE]` ends the stream."""
         if data == b"[DONE]":
             self._done = True
+            return
+        # Most chunks carry text only. Inside a JSON string these names would have their quotes escaped, so a chunk
+        # without them holds nothing that is read here; anything doubtful is parsed.
+        if (
+            self._id is not None
+            and not any(name in data for name in DECIDING)
+            and b'"usage"' not in _without_null(data)
+        ):
             return
         payload = json.loads(data)
         if not isinstance(payload, dict):

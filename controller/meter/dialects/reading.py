@@ -68,6 +68,16 @@ def section(source: Mapping[str, Any], name: str, *, where: str = "usage") -> Ma
     return value
 
 
+def entries(source: Mapping[str, Any], name: str, *, where: str = "usage") -> list[Mapping[str, Any]]:
+    """A nested list of objects; absent and null are empty."""
+    value = source.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise UnpricedUsage(f"{where}.{name} is not a list of objects")
+    return value
+
+
 def check_known(usage: Mapping[str, Any], known: Iterable[str]) -> None:
     """Refuse a usage object with a non-zero number under a path that is not known.
 

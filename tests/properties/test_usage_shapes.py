@@ -1,0 +1,78 @@
+"""Whatever a provider sends as usage, it is priced or refused by name; nothing else can happen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.errors import UnpricedUsage
+from controller.meter.dialects import READERS
+from controller.meter.dialects.anthropic import KNOWN as ANTHROPIC
+from controller.meter.dialects.gemini import BEDROCK_KNOWN, GEMINI_KNOWN
+from controller.meter.dialects.openai import CHAT_KNOWN, RESPONSES_KNOWN
+
+NAMES = sorted(
+    {
+        part
+        for known in (ANTHROPIC, BEDROCK_KNOWN, GEMINI_KNOWN, CHAT_KNOWN, RESPONSES_KNOWN)
+        for path in known
+        for part in path.split(".")
+    }
+    | {"service_tier", "speed", "inference_geo", "type", "modality", "tokenCount", "surprise"}
+)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 5_000),
+    st.floats(allow_nan=False, allow_infinity=False, width=16),
+    st.sampled_from(["", "standard", "message", "compaction", "TEXT", "x"]),
+)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)),
+    max_leaves=12,
+)
+USAGE = st.one_of(JSON, st.dictionaries(st.sampled_from(NAMES), JSON, max_size=6))
+
+
+@pytest.mark.parametrize("dialect", sorted(READERS))
+@given(usage=USAGE, other=JSON)
+def test_a_whole_answer_is_read_or_refused(dialect: str, usage: Any, other: Any) -> None:
+    reader = READERS[dialect]()
+    payload = {
+        "usage": usage,
+        "usageMetadata": usage,
+        "tool_usage": other,
+        "id": other,
+        "model": other,
+        "status": other,
+    }
+    try:
+        reader.body(payload)
+        reading = reader.reading()
+    except UnpricedUsage as error:
+        assert str(error)
+        return
+    assert reading.usage is None or all(count >= 0 for count in reading.usage.tokens.values())
+
+
+@pytest.mark.parametrize("dialect", sorted(READERS))
+@given(
+    frames=st.lists(
+        st.tuples(st.sampled_from(["", "message_start", "message_delta", "message_stop"]), JSON), max_size=4
+    )
+)
+def test_a_stream_is_read_or_refused(dialect: str, frames: list[tuple[str, Any]]) -> None:
+    reader = READERS[dialect]()
+    try:
+        for name, data in frames:
+            reader.event(name, json.dumps(data).encode())
+        reading = reader.reading()
+    except (UnpricedUsage, ValueError) as error:
+        assert str(error)
+        return
+    assert reading.usage is None or all(count >= 0 for count in reading.usage.tokens.values())
