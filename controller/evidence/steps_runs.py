@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from controller.domain import bodies
 from controller.domain.ids import ArmId, LogicalRunId, TaskId, attempt_id, logical_run_id, sha256_digest
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.outcome import BLAME, RETRYABLE, EndKind
@@ -28,10 +32,11 @@ def check_runs(exhibits: Exhibits) -> str:
             raise BundleRejected(f"{entry.id} is scored {len(run.scored)} times")
         if run.scored:
             _check_score(entry.id, run)
-        elif run.halted or trails.stopped or trails.stopped_by_operator or trails.closing:
+        elif run.halted or trails.stopped or trails.stopped_by_operator:
             unscored += 1
         else:
             raise BundleRejected(f"{entry.id} has no score, and nothing says why")
+    _check_closing(trails, scheduled)
     patches = _check_patches(exhibits)
     return (
         f"{len(scheduled) - unscored} logical runs scored, {unscored} halted or stopped, "
@@ -126,6 +131,21 @@ def _check_score(run_id: str, run: RunTrail) -> None:
         raise BundleRejected(f"{run_id} was scored although it was to be tried again")
     if (score.outcome, score.scored_attempt, score.attempts) != (outcome, last.number, len(run.attempts)):
         raise BundleRejected(f"{run_id} is scored {score.outcome!r}, but its attempts give {outcome!r}")
+
+
+def _check_closing(trails: Trails, scheduled: Sequence[str]) -> None:
+    """The round was closed once, and its last count covers every predeclared logical run."""
+    if len(trails.closing) != 1:
+        raise BundleRejected(f"the round was closed {len(trails.closing)} times")
+    outcomes = Counter(str(run.scored[0].outcome) for run in trails.runs.values() if run.scored)
+    counts = bodies.RoundClosed(
+        success=outcomes["success"],
+        failure=outcomes["failure"],
+        invalid=outcomes["invalid"],
+        missing=len(scheduled) - outcomes.total(),
+    )
+    if trails.closing[0] != counts:
+        raise BundleRejected(f"the round was closed with {trails.closing[0]}, but the scores give {counts}")
 
 
 def _check_patches(exhibits: Exhibits) -> int:

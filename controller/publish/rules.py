@@ -33,11 +33,9 @@ def open_gates(
 ) -> Iterator[str]:
     """Every gate that is still open, as `gate: what is missing`; nothing when the round may be released."""
     kinds = {statement.kind for statement in statements}
-    scored = {s.subject for s in statements if s.kind is StatementKind.RUN_SCORED}
-    unscored = [run.id for run in manifest.schedule if run.id not in scored]
-    ended = kinds & {StatementKind.ROUND_CLOSED, StatementKind.ROUND_STOPPED}
-    if unscored and not ended and not _stopped_by_operator(statements):
-        yield f"closed: {len(unscored)} of {len(manifest.schedule)} logical runs have no score"
+    if StatementKind.ROUND_CLOSED not in kinds:
+        scored = {s.subject for s in statements if s.kind is StatementKind.RUN_SCORED}
+        yield f"closed: {len(scored)} of {len(manifest.schedule)} logical runs have a score"
     if StatementKind.ROUND_SETTLED not in kinds:
         yield "settled: the round's books are open"
     if dataset is None or analysis is None:
@@ -49,12 +47,6 @@ def open_gates(
         weak = sorted({start.isolation for start in starts} - {"vm"})
         if weak:
             yield f"isolated: a measured round ran in {', '.join(weak)} isolation"
-
-
-def _stopped_by_operator(statements: Sequence[Statement]) -> bool:
-    acts = [claim(s, bodies.OperatorAct).act for s in statements if s.kind is StatementKind.OPERATOR_ACT]
-    standing = [act for act in acts if act in ("stop", "resume")]
-    return bool(standing) and standing[-1] == "stop"
 
 
 def leaks(files: Mapping[str, bytes], *, secrets: Sequence[bytes], private_paths: Sequence[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ that was retried, a hard limit, a crash whose patch would have passed, and a run
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,6 +180,15 @@ class RecordedRound:
     def records(self) -> RoundRecords:
         return RoundRecords(statements=self.statements, ledger=self.ledger, refusals=self.refusals, report=self.report)
 
+    def close(self, settlement: bodies.RoundSettled) -> None:
+        """Settle, close and analyse."""
+        self.log(StatementKind.ROUND_SETTLED, "small", settlement)
+        outcomes = Counter(s.body["outcome"] for s in self.statements if s.kind is StatementKind.RUN_SCORED)
+        counts = {name: outcomes[name] for name in ("success", "failure", "invalid")}
+        missing = len(self.manifest.schedule) - outcomes.total()
+        self.log(StatementKind.ROUND_CLOSED, "small", bodies.RoundClosed(**counts, missing=missing))
+        self.analyse()
+
     def analyse(self) -> None:
         """Write dataset and analysis as the analyse step does."""
         recompute = HarnessRoundRecompute()
@@ -209,8 +219,7 @@ def conducted(directory: Path, *, stories: Mapping[int, tuple[Try, ...]] = STORI
     for run, tries in zip(frozen.manifest.schedule, stories.values(), strict=False):
         settled[run.id] = [_conduct(found, run, number, one) for number, one in enumerate(tries, start=1)]
         _score(found, run, tries, settled[run.id])
-    found.log(StatementKind.ROUND_SETTLED, "small", settle_round(settled))
-    found.analyse()
+    found.close(settle_round(settled))
     return found
 
 

@@ -82,12 +82,7 @@ def test_a_stopped_round_may_be_published_as_incomplete(tmp_path: Path) -> None:
             path.unlink()
     found.log(StatementKind.OPERATOR_ACT, "small", bodies.OperatorAct(act="stop", note="enough"))
     total = next(row for row in found.statements if row.kind is StatementKind.ATTEMPT_SETTLED).body
-    found.log(
-        StatementKind.ROUND_SETTLED,
-        "small",
-        bodies.RoundSettled(attempts=1, requests=total["requests"], usd=total["usd"], invalid_runs=()),
-    )
-    found.analyse()
+    found.close(bodies.RoundSettled(attempts=1, requests=total["requests"], usd=total["usd"], invalid_runs=()))
     report = _publish(found).report
     assert report.passed
     assert "7 halted or stopped" in report.steps[5].detail
