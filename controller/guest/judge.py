@@ -44,7 +44,6 @@ GIT_ENV = {
     "GIT_TERMINAL_PROMPT": "0",
 }
 GIT_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.autocrlf=false", "core.fileMode=true")
-ATTRIBUTES = "* -text -ident -filter -working-tree-encoding !eol !diff !merge !whitespace\n"
 
 
 def git(order: Fields, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -62,12 +61,6 @@ def apply_patch(order: Fields) -> Tuple[bool, str]:
     """Apply the patch; returns (applied, detail)."""
     if order["patch"] is None:
         return True, "no patch"
-    made = git(order, "init", "--quiet", "--template=")
-    if made.returncode != 0:
-        raise RuntimeError("git init: " + made.stdout.decode(errors="replace")[-300:])
-    os.makedirs(os.path.join(order["git_dir"], "info"), exist_ok=True)
-    with open(os.path.join(order["git_dir"], "info", "attributes"), "w") as attributes:
-        attributes.write(ATTRIBUTES)
     applied = git(order, "apply", "--whitespace=nowarn", order["patch"])
     return applied.returncode == 0, applied.stdout.decode(errors="replace")[-300:]
 

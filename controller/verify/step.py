@@ -20,7 +20,7 @@ from controller.ports.patches import PatchTool
 from controller.ports.pool import Sandbox
 from controller.verify import rules
 
-JUDGE_MARGIN_SECONDS: Final = 120  # unpacking, applying and starting interpreters under emulation
+JUDGE_MARGIN_SECONDS: Final = 300  # unpacking, applying and starting interpreters under emulation
 REPORT_BYTES_MAX: Final = 2**20
 
 # Nothing of the environment, of site packages or of byte code that the patch may hold reaches the interpreter.
@@ -28,7 +28,16 @@ PYTHON: Final = ("/usr/bin/python3", "-I", "-S", "-B", "-X", "pycache_prefix=/no
 NODE: Final = ("/usr/bin/node", "--no-deprecation")
 RUNNERS: Final = {"python": (PYTHON, "subject.py", "driver.py"), "node": (NODE, "subject.mjs", "driver.mjs")}
 
-_UNPACK: Final = 'rm -rf -- "$1" && mkdir -p -- "$1" && tar --extract --same-permissions --directory="$1"'
+_RUN: Final = (
+    'rm -rf -- "$1" && mkdir -p -- "$1" && tar --extract --same-permissions --directory="$1" && '
+    'exec /usr/bin/python3 -I -S -B "$1/sealed/judge.py" "$1/sealed/order.json"'
+)
+# A git directory made by hand saves starting git once. Its attribute file outranks any that the patch may hold.
+_GIT_DIRECTORY: Final = {
+    "HEAD": b"ref: refs/heads/main\n",
+    "config": b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n",
+    "info/attributes": b"* -text -ident -filter -working-tree-encoding !eol !diff !merge !whitespace\n",
+}
 
 
 class JudgeSite(Record):
@@ -71,18 +80,8 @@ def run_judge(
     """Run the hidden verifier on the base with the patch, or on the bare base when `patch` is None."""
     load = _load(bundle, site, patch=patch, expected_digest=tree_digest(after))
     limit = float(bundle.verify_seconds + JUDGE_MARGIN_SECONDS)
-    unpacked = sandbox.exec(["/bin/sh", "-c", _UNPACK, "sh", site.directory], stdin=load, timeout_seconds=limit)
-    if unpacked.exit_code != 0:
-        raise SandboxLost(f"the verifier machine could not unpack its order: {unpacked.stderr[-300:]!r}")
-    argv = [
-        "/usr/bin/python3",
-        "-I",
-        "-S",
-        "-B",
-        f"{site.directory}/sealed/judge.py",
-        f"{site.directory}/sealed/order.json",
-    ]
-    judged = sandbox.exec(argv, timeout_seconds=limit, output_bytes_max=REPORT_BYTES_MAX)
+    argv = ["/bin/sh", "-c", _RUN, "sh", site.directory]
+    judged = sandbox.exec(argv, stdin=load, timeout_seconds=limit, output_bytes_max=REPORT_BYTES_MAX)
     if judged.exit_code != 0 or judged.truncated:
         raise SandboxLost(f"the judge ended with code {judged.exit_code}: {judged.stderr[-300:]!r}")
     return rules.parse_report(judged.stdout)
@@ -127,6 +126,10 @@ def _load(bundle: TaskBundle, site: JudgeSite, *, patch: bytes | None, expected_
     archive.file("sealed/cases.json", bundle.verifier["cases.json"])
     if patch is not None:
         archive.file("sealed/patch.diff", patch)
+    for directory in ("sealed/git", "sealed/git/info", "sealed/git/objects", "sealed/git/refs"):
+        archive.directory(directory, 0o700)
+    for name, data in _GIT_DIRECTORY.items():
+        archive.file(f"sealed/git/{name}", data)
     archive.directory("hidden", 0o755)
     archive.file(f"hidden/{runner}", (source / runner).read_bytes())
     for name, data in sorted(bundle.verifier.items()):
