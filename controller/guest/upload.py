@@ -31,9 +31,13 @@ def put(socket_path: str, attempt_id: str, name: str, token: str, data: bytes) -
     raise UploadRefused(f"{name}: the result service answered {status}")
 
 
-def get_status(connection: socket.socket, path: str) -> int:
-    """Status of a GET over an open connection; 0 when there is no answer."""
+def ask(connection: socket.socket, path: str) -> None:
+    """Send a GET over an open connection."""
     connection.sendall(_head("GET", path, ()))
+
+
+def answered(connection: socket.socket) -> int:
+    """Status of the answer; 0 when there is none."""
     return _status(_answer(connection))
 
 
