@@ -56,12 +56,13 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
     rounds, manifests or models that must not be pooled.
     """
     problems = [*_plan_problems(plan)]
+    arms, tasks = set(plan.arms), set(plan.tasks)
     first_line: dict[tuple[str, str, int], int] = {}
     for number, row in enumerate(rows, start=1):
         where = f"{name}:{number}"
-        if row.arm not in plan.arms:
+        if row.arm not in arms:
             problems.append(f"{where}: arm: {row.arm!r} is not in the plan")
-        if row.task not in plan.tasks:
+        if row.task not in tasks:
             problems.append(f"{where}: task: {row.task!r} is not in the plan")
         if row.replicate > plan.replicates:
             problems.append(f"{where}: replicate: {row.replicate} exceeds the planned {plan.replicates}")

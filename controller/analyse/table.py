@@ -91,16 +91,15 @@ def table_of(rows: Sequence[LogicalRunRow], plan: PlanInputs, scope: str) -> Tab
     chosen = [row for row in rows if scope == "all" or row.visibility == scope]
     tasks = tuple(sorted({row.task for row in chosen}))
     places = max((len(row.usd.partition(".")[2]) for row in chosen if row.usd is not None), default=0)
-    shared = gcd(*(cost for row in chosen if (cost := _cost(row, places)) is not None)) or 1
-    by_cell: dict[tuple[str, str], list[LogicalRunRow]] = {}
+    by_cell: dict[tuple[str, str], list[tuple[LogicalRunRow, int | None]]] = {}
     for row in sorted(chosen, key=lambda each: each.replicate):
-        by_cell.setdefault((row.arm, row.task), []).append(row)
+        by_cell.setdefault((row.arm, row.task), []).append((row, _cost(row, places)))
+    shared = gcd(*(cost for cell in by_cell.values() for _, cost in cell if cost is not None)) or 1
     arms = {}
     for arm in sorted(plan.arms):
-        runs = tuple(tuple(by_cell[arm, task]) for task in tasks)
-        costs = tuple(
-            tuple(None if (cost := _cost(run, places)) is None else cost // shared for run in task) for task in runs
-        )
+        cells = [by_cell[arm, task] for task in tasks]
+        runs = tuple(tuple(run for run, _ in cell) for cell in cells)
+        costs = tuple(tuple(None if cost is None else cost // shared for _, cost in cell) for cell in cells)
         arms[arm] = ArmTable(arm, runs, costs, Fraction(shared, 10**places))
     return Table(tasks, len({row.cluster for row in chosen}), plan.replicates, scope, arms)
 
