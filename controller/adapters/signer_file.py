@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+from pydantic import ValidationError
 
-from controller.domain.keys import PublicKey
+from controller.domain.keys import KeyRing, PublicKey
 from controller.errors import InvalidInput
 
 
@@ -51,6 +52,21 @@ class FileSigner:
 
     def sign(self, message: bytes) -> bytes:
         return self._private.sign(message)
+
+
+def read_keys(path: Path) -> KeyRing:
+    """The public keys in a file a person was given, such as a publisher's `keys.json`.
+
+    Unlike evidence it may be spelled freely: an editor's newline must not cost anybody his trust. Raises InvalidInput.
+    """
+    try:
+        return KeyRing.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InvalidInput(f"{path}: {field}: {first['msg']}") from error
 
 
 def _generate(path: Path) -> None:

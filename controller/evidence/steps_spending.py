@@ -37,7 +37,10 @@ def check_authorization(exhibits: Exhibits) -> str:
                 raise BundleRejected(f"{statement.subject} was started beyond the caps: {'; '.join(over)}")
         tally.add(statement)
     used = tally.consumed
-    return f"{used.attempts} attempts, {used.requests} requests and {used.usd} USD under {len(exhibits.grants)} grants"
+    return (
+        f"{used.attempts} attempts were covered, with {used.requests} requests and {used.usd} USD in all, "
+        "unknown costs at their ceilings"
+    )
 
 
 def _grant_in_force(grants: Sequence[Authorization], statement: Statement) -> Authorization:

@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from controller.adapters.signer_file import FileSigner
+from controller.adapters.signer_file import FileSigner, read_keys
 from controller.domain.keys import KeyRing
 from controller.errors import InvalidInput
 from controller.evidence.envelope import check, sign
@@ -37,3 +37,16 @@ def test_a_key_that_others_may_read_or_that_is_none_is_refused(tmp_path: Path) -
     path.write_bytes(other)
     with pytest.raises(InvalidInput, match="not Ed25519"):
         FileSigner.open(path)
+
+
+def test_a_key_file_may_be_spelled_freely_but_must_hold_keys(tmp_path: Path) -> None:
+    ring = KeyRing(keys=(FileSigner.open(tmp_path / "key.pem").key,))
+    path = tmp_path / "keys.json"
+    path.write_text(ring.model_dump_json(indent=2) + "\n")
+    assert read_keys(path) == ring
+    with pytest.raises(InvalidInput, match=r"none\.json"):
+        read_keys(tmp_path / "none.json")
+    for text, field in (("{}", "keys"), ("x", "the file"), ('{"keys":[{"id":"a","public_hex":"00"}]}', "public_hex")):
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match=field):
+            read_keys(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -49,6 +50,9 @@ def test_the_numbers_of_the_steps_are_those_of_the_prose() -> None:
     text = module.__doc__ or ""
     assert all(f"{number:2}. " in text for number in range(1, len(STEPS) + 1))
     assert f"{len(STEPS) + 1:2}. " not in text
+    guide = (Path(__file__).parents[3] / "docs" / "evidence.md").read_text().lower()
+    for number, (name, _) in enumerate(STEPS, start=1):
+        assert f"\n{number}. **{name}" in guide
 
 
 def test_every_mutation_of_a_byte_is_refused(good_bundle: Files) -> None:
