@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from controller.adapters.image_store import ImageStore
-
 from controller.domain.record import Record
 
 PROGRAMS: Final = {

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from controller.evidence.canonical import canonical
-from controller.evidence.log import next_statement
 
 from controller.domain.instant import InstantMs
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.errors import ControllerFault, DiskFull
+from controller.evidence.canonical import canonical
+from controller.evidence.log import next_statement
 
 _METADATA = sa.MetaData()
 _STATEMENTS = sa.Table(
@@ -104,6 +104,9 @@ class SqlJournal:
 
     def statements(self) -> tuple[Statement, ...]:
         return self._select()
+
+    def since(self, sequence: int) -> tuple[Statement, ...]:
+        return self._select(_STATEMENTS.c.sequence >= sequence)
 
     def of(self, subject: str) -> tuple[Statement, ...]:
         return self._select(_STATEMENTS.c.subject == subject)

@@ -65,11 +65,14 @@ def run_histories(statements: Sequence[Statement]) -> dict[str, RunHistory]:
             if statement.subject not in attempts:
                 attempts.append(statement.subject)
     runs = set(order) | {s.subject for s in statements if s.kind is StatementKind.RUN_SCORED}
-    return {run: _run_history(run, order.get(run, []), by_subject) for run in sorted(runs)}
+    return {
+        run: run_history(run, by_subject.get(run, []), {name: by_subject[name] for name in order.get(run, [])})
+        for run in sorted(runs)
+    }
 
 
-def _run_history(run: str, attempt_ids: Sequence[str], by_subject: Mapping[str, list[Statement]]) -> RunHistory:
-    own = by_subject.get(run, [])
+def run_history(run: str, own: Sequence[Statement], attempts: Mapping[str, Sequence[Statement]]) -> RunHistory:
+    """One logical run from the statements about it and about each of its attempts, oldest attempt first."""
     halted: bodies.CellHalted | None = None
     resolved: dict[str, str] = {}
     for statement in own:
@@ -82,7 +85,7 @@ def _run_history(run: str, attempt_ids: Sequence[str], by_subject: Mapping[str, 
                 halted = None
     return RunHistory(
         run=run,
-        attempts=tuple(attempt_history(name, by_subject.get(name, [])) for name in attempt_ids),
+        attempts=tuple(attempt_history(name, known) for name, known in attempts.items()),
         halted=halted,
         resolved=resolved,
         scored=newest(own, StatementKind.RUN_SCORED, bodies.RunScored),

@@ -1,4 +1,4 @@
-"""One logical run from its first intent to its score: plain functions over the world, each safe to call again."""
+"""One logical run from its first intent to its score, in steps that are safe to take again."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 from typing import Final
 
 from controller import schedule
+from controller.conductor.admission import Admission
 from controller.conductor.attempt import ATTEMPT_STEPS, CellHalts, intend, load
-from controller.conductor.history import AttemptHistory, RunHistory, attempt_history, body_of, run_histories
-from controller.conductor.spending import authorization_gap
-from controller.conductor.stops import OPERATOR, error_share, standing_stop
+from controller.conductor.history import AttemptHistory, RunHistory, run_history
 from controller.conductor.world import World
 from controller.domain import bodies
 from controller.domain.ids import AttemptId, LogicalRunId, attempt_id
+from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun
 from controller.domain.statement import StatementKind
@@ -22,25 +22,20 @@ HALTED: Final = "halted"
 STOPPED: Final = "stopped"
 SCORED: Final = "scored"
 
-_planning = threading.Lock()  # the caps are checked and the intent written in one piece
 
+class Runner:
+    """Works on logical runs of one world. Safe to use from several threads, one logical run each."""
 
-def logical_run(world: World, run_id: str) -> LogicalRun:
-    """The scheduled run of that id."""
-    return next(run for run in world.manifest.schedule if run.id == run_id)
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._admission = Admission(world)
+        self._planning = threading.Lock()  # the caps are checked and the intent written in one piece
+        self._runs = {run.id: run for run in world.manifest.schedule}
 
-
-def history(world: World, run_id: str) -> RunHistory:
-    """The run as the journal knows it now."""
-    empty = RunHistory(run=run_id, attempts=(), halted=None, resolved={}, scored=None)
-    return run_histories(world.journal.statements()).get(run_id, empty)
-
-
-def plan_next(world: World, run_id: str) -> str:
-    """The id of the attempt to work on, its intent durable, or one of HALTED, STOPPED, SCORED."""
-    run = logical_run(world, run_id)
-    with _planning:
-        known = history(world, run_id)
+    def plan_next(self, run_id: str) -> str:
+        """The id of the attempt to work on, its intent durable, or one of HALTED, STOPPED, SCORED."""
+        run = self._runs[run_id]
+        known = history(self._world, run_id)
         if known.scored is not None:
             return SCORED
         unfinished = next((attempt for attempt in known.attempts if attempt.classified is None), None)
@@ -55,30 +50,47 @@ def plan_next(world: World, run_id: str) -> str:
             case schedule.Halt():
                 return HALTED
             case schedule.Score(attempt=number, outcome=outcome):
-                _score(world, run, known, number, outcome)
+                _score(self._world, run, known, number, outcome)
                 return SCORED
             case schedule.Next(number=number):
-                return _admit(world, run, number)
+                return self._admit(run, number)
+
+    def _admit(self, run: LogicalRun, number: int) -> str:
+        with self._planning:
+            if self._admission.refusal(number) is not None:
+                return STOPPED
+            name = attempt_id(self._world.manifest_digest, LogicalRunId(run.id), number)
+            intend(self._world, run, name, number, generation=1)
+            return name
+
+    def act(self, run_id: str, name: str, step_name: str) -> str:
+        """Do one step of one attempt unless the journal has it. Returns the step's name, or HALTED."""
+        world = self._world
+        attempt = load(world, AttemptId(name))
+        step = next(step for step in ATTEMPT_STEPS if step.name == step_name)
+        if step.done(attempt):
+            return step_name
+        decision = history(world, run_id).resolved.get(name)
+        if decision is not None and attempt.result is None:
+            _write_off(world, attempt, decision)
+            return step_name
+        try:
+            step.act(world, self._runs[run_id], attempt)
+        except CellHalts as halt:
+            key = f"{StatementKind.CELL_HALTED}:{name}:{step_name}:g{attempt.generation}"
+            world.journal.append(StatementKind.CELL_HALTED, run_id, halt.body, at=world.clock.now(), key=key)
+            return HALTED
+        return step_name
 
 
-def _admit(world: World, run: LogicalRun, number: int) -> str:
-    """Write the intent of a new attempt, unless a stop rule or a cap forbids it."""
-    statements = world.journal.statements()
-    reason = (
-        standing_stop(statements)
-        or error_share(statements, world.manifest.stop_rules)
-        or authorization_gap(world, statements, number)
-    )
-    if reason is not None:
-        if reason[0] != OPERATOR:
-            body = bodies.RoundStopped(rule=reason[0], detail=reason[1])
-            if standing_stop(statements) is None:
-                round_id = world.manifest.round_id
-                world.journal.append(StatementKind.ROUND_STOPPED, round_id, body, at=world.clock.now())
-        return STOPPED
-    name = attempt_id(world.manifest_digest, LogicalRunId(run.id), number)
-    intend(world, run, name, number, generation=1)
-    return name
+def history(world: World, run_id: str) -> RunHistory:
+    """The run as the journal knows it now. Attempt ids follow from the plan, so nothing else is read."""
+    names = [
+        attempt_id(world.manifest_digest, LogicalRunId(run_id), number)
+        for number in range(1, ATTEMPTS_PER_LOGICAL_RUN_MAX + 1)
+    ]
+    attempts = {name: world.journal.of(name) for name in names}
+    return run_history(run_id, world.journal.of(run_id), {name: known for name, known in attempts.items() if known})
 
 
 def _score(world: World, run: LogicalRun, known: RunHistory, number: int, outcome: str) -> None:
@@ -91,26 +103,6 @@ def _score(world: World, run: LogicalRun, known: RunHistory, number: int, outcom
         }
     )
     world.journal.append(StatementKind.RUN_SCORED, run.id, body, at=world.clock.now())
-
-
-def act(world: World, run_id: str, name: str, step_name: str) -> str:
-    """Do one step of one attempt unless the journal has it. Returns the step's name, or HALTED."""
-    run = logical_run(world, run_id)
-    attempt = load(world, AttemptId(name))
-    step = next(step for step in ATTEMPT_STEPS if step.name == step_name)
-    if step.done(attempt):
-        return step_name
-    decision = history(world, run_id).resolved.get(name)
-    if decision is not None and attempt.result is None:
-        _write_off(world, attempt, decision)
-        return step_name
-    try:
-        step.act(world, run, attempt)
-    except CellHalts as halt:
-        key = f"{StatementKind.CELL_HALTED}:{name}:{step_name}:g{attempt.generation}"
-        world.journal.append(StatementKind.CELL_HALTED, run_id, halt.body, at=world.clock.now(), key=key)
-        return HALTED
-    return step_name
 
 
 def _write_off(world: World, attempt: AttemptHistory, decision: str) -> None:
@@ -130,6 +122,3 @@ def finished(world: World) -> bool:
     """True when every predeclared logical run is scored."""
     scored = {s.subject for s in world.journal.statements() if s.kind is StatementKind.RUN_SCORED}
     return all(run.id in scored for run in world.manifest.schedule)
-
-
-__all__ = ["HALTED", "SCORED", "STOPPED", "act", "attempt_history", "body_of", "finished", "history", "plan_next"]

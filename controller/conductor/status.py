@@ -56,7 +56,7 @@ def round_status(manifest: RoundManifest, statements: Sequence[Statement]) -> Ro
         halted=halted,
         attempts=sum(cell.attempts for cell in cells),
         usd=sum_usd(attempt.usd for row in rows for attempt in row.attempts),
-        stopped_by=f"{reason[0]}: {reason[1]}" if reason else None,
+        stopped_by=f"{reason.rule}: {reason.detail}" if reason else None,
         cells=cells,
     )
 

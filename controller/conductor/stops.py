@@ -1,8 +1,8 @@
-"""Predeclared stop rules, watched in the log. A round never stops because of who is winning."""
+"""Predeclared stop rules, watched as the log grows. A round never stops because of who is winning."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from controller.conductor.history import body_of
@@ -15,23 +15,53 @@ OPERATOR: Final = "operator"
 EXCUSED: Final = frozenset({EndKind.INFRASTRUCTURE, EndKind.PROVIDER_ERROR})
 
 
-def standing_stop(statements: Sequence[Statement]) -> tuple[str, str] | None:
-    """The stop that is in force, with its detail: one written by a rule, or an operator's that was not taken back."""
-    stopped = [s for s in statements if s.kind is StatementKind.ROUND_STOPPED]
-    if stopped:
-        body = body_of(stopped[-1], bodies.RoundStopped)
-        return body.rule, body.detail
-    acts = [body_of(s, bodies.OperatorAct).act for s in statements if s.kind is StatementKind.OPERATOR_ACT]
-    standing = [act for act in acts if act in ("stop", "resume")]
-    if standing and standing[-1] == "stop":
-        return OPERATOR, "the operator asked for a stop"
-    return None
+class StopWatch:
+    """What the statements so far say about stopping."""
+
+    def __init__(self, rules: StopRules) -> None:
+        self._rules = rules
+        self._ended = 0
+        self._excused = 0
+        self._written: bodies.RoundStopped | None = None
+        self._operator = False
+
+    def add(self, statement: Statement) -> None:
+        """Take one more statement into account."""
+        match statement.kind:
+            case StatementKind.ROUND_STOPPED:
+                self._written = body_of(statement, bodies.RoundStopped)
+            case StatementKind.OPERATOR_ACT:
+                act = body_of(statement, bodies.OperatorAct).act
+                if act in ("stop", "resume"):
+                    self._operator = act == "stop"
+            case StatementKind.ATTEMPT_CLASSIFIED:
+                self._ended += 1
+                self._excused += body_of(statement, bodies.AttemptClassified).end in EXCUSED
+            case _:
+                pass
+
+    @property
+    def standing(self) -> bodies.RoundStopped | None:
+        """The stop in force: one written by a rule, or an operator's that was not taken back."""
+        if self._written is None and self._operator:
+            return bodies.RoundStopped(rule=OPERATOR, detail="the operator asked for a stop")
+        return self._written
+
+    @property
+    def error_share(self) -> bodies.RoundStopped | None:
+        """Whether too many attempts ended in infrastructure or provider errors. A share of very few says nothing."""
+        rules = self._rules
+        if self._ended < rules.attempts_before_share:
+            return None
+        if self._excused * 100 <= rules.excused_percent_max * self._ended:
+            return None
+        detail = f"{self._excused} of {self._ended} attempts ended in infrastructure or provider errors"
+        return bodies.RoundStopped(rule="error-share", detail=detail)
 
 
-def error_share(statements: Sequence[Statement], rules: StopRules) -> tuple[str, str] | None:
-    """Whether too many attempts ended in infrastructure or provider errors. A share of very few says nothing."""
-    ends = [body_of(s, bodies.AttemptClassified).end for s in statements if s.kind is StatementKind.ATTEMPT_CLASSIFIED]
-    excused = sum(1 for end in ends if end in EXCUSED)
-    if len(ends) >= rules.attempts_before_share and excused * 100 > rules.excused_percent_max * len(ends):
-        return "error-share", f"{excused} of {len(ends)} attempts ended in infrastructure or provider errors"
-    return None
+def standing_stop(statements: Iterable[Statement]) -> bodies.RoundStopped | None:
+    """The stop in force after all the given statements."""
+    watch = StopWatch(StopRules())
+    for statement in statements:
+        watch.add(statement)
+    return watch.standing

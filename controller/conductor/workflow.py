@@ -23,7 +23,7 @@ class RunWorkflows(DBOSConfiguredInstance):
     """The workflow and its steps, bound to one world. Arguments and results are strings: a restart can replay them."""
 
     def __init__(self, world: World, name: str) -> None:
-        self._world = world
+        self._runner = running.Runner(world)
         super().__init__(config_name=name)
 
     @DBOS.workflow()
@@ -39,13 +39,13 @@ class RunWorkflows(DBOSConfiguredInstance):
 
     @DBOS.step()
     def plan(self, run_id: str) -> str:
-        """See `running.plan_next`."""
-        return running.plan_next(self._world, run_id)
+        """See `Runner.plan_next`."""
+        return self._runner.plan_next(run_id)
 
     @DBOS.step()
     def act(self, run_id: str, attempt: str, step_name: str) -> str:
-        """See `running.act`."""
-        return running.act(self._world, run_id, attempt, step_name)
+        """See `Runner.act`."""
+        return self._runner.act(run_id, attempt, step_name)
 
 
 def conduct_round(world: World, database: Path, *, fleet_size: int, on_progress: Callable[[], None]) -> dict[str, str]:

@@ -26,6 +26,10 @@ class Journal(Protocol):
         """All statements in order."""
         ...
 
+    def since(self, sequence: int) -> tuple[Statement, ...]:
+        """The statements from that sequence number on, in order."""
+        ...
+
     def of(self, subject: str) -> tuple[Statement, ...]:
         """The statements about one subject, in order."""
         ...

@@ -13,20 +13,22 @@ from controller.domain.instant import InstantMs
 from controller.domain.statement import StatementKind
 from controller.errors import ControllerFault, DiskFull
 from controller.evidence.log import check_chain
+from controller.ports.journal import Journal
+from tests.world.journal import MemoryJournal
 
 KIND = StatementKind.OPERATOR_ACT
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> SqlJournal:
-    return SqlJournal.in_directory(tmp_path)
+@pytest.fixture(params=["sqlite", "memory"])
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Journal:
+    return SqlJournal.in_directory(tmp_path) if request.param == "sqlite" else MemoryJournal()
 
 
 def act(note: str) -> OperatorAct:
     return OperatorAct(act="stop", note=note)
 
 
-def test_statements_come_back_in_order_and_chained(journal: SqlJournal) -> None:
+def test_statements_come_back_in_order_and_chained(journal: Journal) -> None:
     for number in range(5):
         journal.append(KIND, f"s{number}", act(str(number)), at=InstantMs(number))
     statements = journal.statements()
@@ -34,7 +36,7 @@ def test_statements_come_back_in_order_and_chained(journal: SqlJournal) -> None:
     check_chain(statements)
 
 
-def test_the_same_statement_twice_is_one_and_another_body_is_refused(journal: SqlJournal) -> None:
+def test_the_same_statement_twice_is_one_and_another_body_is_refused(journal: Journal) -> None:
     first = journal.append(KIND, "s", act("a"), at=InstantMs(1))
     assert journal.append(KIND, "s", act("a"), at=InstantMs(99)) == first
     with pytest.raises(ControllerFault, match="append-only"):
@@ -42,7 +44,7 @@ def test_the_same_statement_twice_is_one_and_another_body_is_refused(journal: Sq
     assert len(journal.statements()) == 1
 
 
-def test_a_subjects_statements_and_the_newest_of_a_kind(journal: SqlJournal) -> None:
+def test_a_subjects_statements_and_the_newest_of_a_kind(journal: Journal) -> None:
     journal.append(KIND, "s", act("a"), at=InstantMs(1), key="k1")
     journal.append(KIND, "other", act("x"), at=InstantMs(2))
     journal.append(KIND, "s", act("b"), at=InstantMs(3), key="k2")
@@ -61,7 +63,9 @@ def test_a_second_opening_sees_what_the_first_wrote(tmp_path: Path) -> None:
     assert len(again.statements()) == 2
 
 
-def test_threads_do_not_fork_the_chain(journal: SqlJournal) -> None:
+def test_threads_do_not_fork_the_chain(tmp_path: Path) -> None:
+    journal = SqlJournal.in_directory(tmp_path)
+
     def write(name: str) -> None:
         for number in range(10):
             journal.append(KIND, f"{name}{number}", act(name), at=InstantMs(number))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.conductor.stops import error_share, standing_stop
+from controller.conductor.stops import StopWatch, standing_stop
 from controller.domain import bodies
 from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
@@ -19,6 +19,13 @@ def log(*entries: tuple[StatementKind, Record]) -> list[Statement]:
         previous = statements[-1] if statements else None
         statements.append(next_statement(previous, kind=kind, at=InstantMs(1), subject="s", body=body))
     return statements
+
+
+def error_share(statements: list[Statement], rules: StopRules) -> bodies.RoundStopped | None:
+    watch = StopWatch(rules)
+    for statement in statements:
+        watch.add(statement)
+    return watch.error_share
 
 
 def ends(count: int, end: EndKind) -> list[tuple[StatementKind, Record]]:
@@ -60,4 +67,4 @@ def test_an_operators_stop_stands_until_the_round_is_resumed() -> None:
 
 def test_a_written_stop_names_its_rule() -> None:
     body = bodies.RoundStopped(rule="authorization", detail="usd: 2 of 1")
-    assert standing_stop(log((StatementKind.ROUND_STOPPED, body))) == ("authorization", "usd: 2 of 1")
+    assert standing_stop(log((StatementKind.ROUND_STOPPED, body))) == body

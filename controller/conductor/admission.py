@@ -1,0 +1,50 @@
+"""Whether another attempt may start: stop rules and caps, counted as the log grows.
+
+The count is kept up to date statement by statement; reading the whole log for every attempt would make a round's cost
+grow with the square of its attempts.
+"""
+
+from __future__ import annotations
+
+from controller.authorize import check_authorization
+from controller.conductor.stops import OPERATOR, StopWatch
+from controller.conductor.world import World
+from controller.domain.authorization import attempt_ceiling, excesses
+from controller.domain.bodies import RoundStopped
+from controller.domain.statement import StatementKind
+from controller.evidence.consumption import Tally
+
+
+class Admission:
+    """One per controller. Not thread-safe: the caller holds the planning lock."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._tally = Tally(world.manifest.spend_limits, world.manifest.sandbox_limits)
+        self._stops = StopWatch(world.manifest.stop_rules)
+        self._next = 0
+
+    def refusal(self, number: int) -> RoundStopped | None:
+        """Why attempt `number` of a logical run may not start; None when it may.
+
+        A rule that stops the round is written to the log, once. Raises NotAuthorized or AuthorizationExpired.
+        """
+        for statement in self._world.journal.since(self._next):
+            self._tally.add(statement)
+            self._stops.add(statement)
+            self._next = statement.sequence + 1
+        reason = self._stops.standing or self._stops.error_share or self._gap(number)
+        if reason is None:
+            return None
+        if reason.rule != OPERATOR and self._stops.standing is None:
+            world = self._world
+            world.journal.append(StatementKind.ROUND_STOPPED, world.manifest.round_id, reason, at=world.clock.now())
+        return reason
+
+    def _gap(self, number: int) -> RoundStopped | None:
+        world = self._world
+        grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
+        spend, sandbox = world.manifest.spend_limits, world.manifest.sandbox_limits
+        ceiling = attempt_ceiling(spend, sandbox, opens_run=number == 1)
+        over = excesses(grant.caps, self._tally.consumed.plus(ceiling))
+        return RoundStopped(rule="authorization", detail="; ".join(over)) if over else None
