@@ -12,7 +12,7 @@ from controller.domain.ids import AttemptId
 from controller.domain.plan import LogicalRun
 from controller.domain.statement import StatementKind
 from controller.domain.tree_stream import HarvestedTree, parse_tree_stream
-from controller.errors import InvalidInput, SandboxLost
+from controller.errors import InvalidInput, SandboxLost, TreeRejected
 from controller.lease import lease, verifier_spec
 
 VERIFY_LEASES_MAX: Final = (
@@ -54,5 +54,5 @@ def _harvest(world: World, attempt_id: AttemptId) -> HarvestedTree | str:
     try:
         data = world.artifacts.read(attempt_id, TREE_ARTIFACT, bytes_max=limits.tree_bytes_max)
         return parse_tree_stream(data, limits)
-    except InvalidInput as error:
+    except (InvalidInput, TreeRejected) as error:
         return str(error)
