@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -47,10 +48,12 @@ def plan_of_rows(rows: Sequence[LogicalRunRow], *, seed: str | None = None) -> P
     """A plan for a dataset that comes without a manifest: whatever it names counts as predeclared.
 
     Without a seed, the digits of the manifest's digest serve as one: nobody can choose them after the fact. Raises
-    InvalidInput for a dataset without rows.
+    InvalidInput for a dataset without rows and for a malformed seed.
     """
     if not rows:
         raise InvalidInput("the dataset has no rows")
+    if seed is not None and re.fullmatch(r"[0-9a-f]{64}", seed) is None:
+        raise InvalidInput(f"seed: {seed[:80]!r} is not 64 hex digits in lower case")
     arms = tuple(sorted({row.arm for row in rows}))
     return PlanInputs(
         seed=seed or rows[0].manifest_digest.removeprefix("sha256:"),

@@ -47,8 +47,13 @@ class ReportContext(Record):
     limitations: tuple[str, ...] = ()  # beside those that follow from the context
     started_at: InstantMs | None = None
     ended_at: InstantMs | None = None
-    check_command: str = "fairtrial check BUNDLE --key PUBLISHER.pub"
-    analyse_command: str = "fairtrial analyse BUNDLE/dataset.jsonl --protocol harness-round --json"
+    check_command: str = "fairtrial check BUNDLE --key KEYS.json"
+
+    @property
+    def analyse_command(self) -> str:
+        """Computes the published analysis again; without the round's seed, other resamples would be drawn."""
+        seed = self.analysis.resampling.seed
+        return f"fairtrial analyse BUNDLE/dataset.jsonl --protocol {self.analysis.protocol} --seed {seed} --json"
 
 
 _ENDS: Final = frozenset({StatementKind.ROUND_STOPPED, StatementKind.ROUND_SETTLED, StatementKind.ROUND_CLOSED})

@@ -143,3 +143,5 @@ def test_a_bare_dataset_has_a_plan_of_its_own() -> None:
     assert plan.seed == ROWS[0].manifest_digest.removeprefix("sha256:")
     with pytest.raises(InvalidInput, match="no rows"):
         plan_of_rows([])
+    with pytest.raises(InvalidInput, match="seed: 'xyz' is not 64 hex digits"):
+        plan_of_rows(ROWS, seed="xyz")

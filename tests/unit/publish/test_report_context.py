@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from controller.analyse.plan import plan_of_manifest, plan_of_rows
 from controller.domain import bodies
 from controller.domain.statement import StatementKind
 from controller.protocols.harness_round.estimates import Analysis
@@ -31,6 +32,13 @@ def test_the_log_gives_isolation_times_and_machines(tmp_path: Path) -> None:
     page = render_report(made)
     assert "Rehearsal: scripted model, not a measurement" in page
     assert all(attempt.attempt_id in page for row in made.rows for attempt in row.attempts)
+
+
+def test_the_command_it_names_repeats_the_analysis(tmp_path: Path) -> None:
+    found = conducted(tmp_path / "small")
+    made = context(found)
+    assert f"--seed {found.manifest.seed}" in render_report(made)
+    assert plan_of_rows(made.rows, seed=found.manifest.seed) == plan_of_manifest(found.manifest)
 
 
 def test_stops_halts_and_decisions_are_told(tmp_path: Path) -> None:
