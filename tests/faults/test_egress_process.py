@@ -27,7 +27,6 @@ from tests.world.processes import (
     ServiceProcess,
     UnixConnection,
     call,
-    opening,
     raw_call,
     short_directory,
 )
@@ -77,7 +76,7 @@ def chain() -> Iterator[Chain]:
 
 
 def test_inference_streams_through_and_settles(chain: Chain) -> None:
-    chain.meter.ledger.open_attempt(opening(1, key="long+stall"))
+    chain.meter.open(1, key="long+stall")
     connection = UnixConnection(chain.socket)
     body = json.dumps({"model": MODEL, "messages": [], "stream": True})
     connection.request("POST", "/v1/chat/completions", body, {"Authorization": "Bearer token-1"})
@@ -106,7 +105,7 @@ def test_an_upload_passes_and_is_acknowledged(chain: Chain) -> None:
 
 
 def test_the_other_allowed_forms_answer(chain: Chain) -> None:
-    chain.meter.ledger.open_attempt(opening(2, dialect="anthropic"))
+    chain.meter.open(2, dialect="anthropic")
     key = {"x-api-key": "token-2"}
     body = json.dumps({"model": MODEL, "messages": []}).encode()
     assert call(chain.socket, "HEAD", "/").status == 200
@@ -152,7 +151,7 @@ FORBIDDEN = {
 
 @pytest.mark.parametrize("form", sorted(FORBIDDEN))
 def test_every_other_form_is_refused(chain: Chain, form: str) -> None:
-    chain.meter.ledger.open_attempt(opening(3, dialect="anthropic"))
+    chain.meter.open(3, dialect="anthropic")
     before = len(chain.upstream.received)
     answer = raw_call(chain.socket, FORBIDDEN[form])
     status = int(answer.split(b" ", 2)[1])

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from controller.domain.ids import AttemptId
 from controller.domain.limits import SpendLimits
 from controller.domain.money import usd_from_text
 from controller.domain.usage import Dialect, RequestState, ZeroBillProof
@@ -22,7 +21,6 @@ from tests.world.processes import (
     ServiceProcess,
     UnixConnection,
     call,
-    opening,
     short_directory,
 )
 from tests.world.upstream import ScriptedUpstream
@@ -34,34 +32,50 @@ PATHS: dict[Dialect, str] = {
 }
 
 
-@pytest.fixture
-def upstream() -> Iterator[ScriptedUpstream]:
-    with ScriptedUpstream() as running:
-        yield running
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[MeterRig, ScriptedUpstream]]:
+    with ScriptedUpstream() as upstream, short_directory() as directory, MeterRig(directory, upstream.url) as rig:
+        yield rig, upstream
 
 
 @pytest.fixture
-def rig(upstream: ScriptedUpstream) -> Iterator[MeterRig]:
-    with short_directory() as directory, MeterRig(directory, upstream.url) as running:
-        yield running
+def rig(shared: tuple[MeterRig, ScriptedUpstream]) -> MeterRig:
+    """The shared meter, with new attempts and a forgetful upstream."""
+    running, upstream = shared
+    running.fresh()
+    upstream.forget()
+    return running
+
+
+@pytest.fixture
+def upstream(shared: tuple[MeterRig, ScriptedUpstream]) -> ScriptedUpstream:
+    """The provider behind the shared meter."""
+    return shared[1]
+
+
+@pytest.fixture
+def alone() -> Iterator[tuple[MeterRig, ScriptedUpstream]]:
+    """A meter of one's own, to be broken."""
+    with ScriptedUpstream() as upstream, short_directory() as directory, MeterRig(directory, upstream.url) as rig:
+        yield rig, upstream
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", sorted(PATHS))
 def test_every_dialect_settles_exactly(rig: MeterRig, dialect: Dialect, stream: bool) -> None:
-    rig.ledger.open_attempt(opening(dialect=dialect))
+    rig.open(dialect=dialect)
     answer = rig.chat(target=PATHS[dialect], stream=stream)
     assert answer.status == 200
     (request,) = rig.settled_account().requests
     assert (request.state, request.usd, request.status) == (RequestState.SETTLED, CALL_USD, 200)
     assert request.usage is not None and request.usage.tokens == {"in": 3000, "out": 400}
-    assert request.provider_message_id == "msg_1" and request.observed_model == MODEL
+    assert (request.provider_message_id or "").startswith("msg_") and request.observed_model == MODEL
 
 
 def test_bytes_and_headers_pass_untouched(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening(dialect="anthropic", key="secret-key"))
+    rig.open(dialect="anthropic", key="secret-key")
     body = b'{ "model": "rehearsal-1",\n "max_tokens" :5, "stream": true, "x": "\\u2028 \xc3\xa9" }'
-    headers = {"x-api-key": "token-1", "anthropic-version": "2023-06-01", "Cookie": "c", "User-Agent": "h/1"}
+    headers = {"x-api-key": rig.token(), "anthropic-version": "2023-06-01", "Cookie": "c", "User-Agent": "h/1"}
     answer = call(rig.socket, "POST", "/v1/messages?beta=true", body=body, headers=headers)
     (seen,) = upstream.received
     assert seen.body == body and seen.path == "/v1/messages?beta=true"
@@ -74,17 +88,17 @@ def test_bytes_and_headers_pass_untouched(rig: MeterRig, upstream: ScriptedUpstr
 
 
 def test_a_chat_stream_asks_for_usage_and_says_so(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening())
+    rig.open()
     rig.chat(stream=True)
     assert json.loads(upstream.received[0].body)["stream_options"] == {"include_usage": True}
     assert rig.settled_account().requests[0].note == "set stream_options.include_usage"
 
 
 def test_a_client_that_leaves_mid_stream_still_settles(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening(key="long+stall"))
+    rig.open(key="long+stall")
     connection = UnixConnection(rig.socket)
     body = json.dumps({"model": MODEL, "messages": [], "stream": True})
-    connection.request("POST", "/v1/chat/completions", body, {"Authorization": "Bearer token-1"})
+    connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {rig.token()}"})
     assert connection.getresponse().read(10)
     connection.close()
     upstream.hold.set()
@@ -93,11 +107,12 @@ def test_a_client_that_leaves_mid_stream_still_settles(rig: MeterRig, upstream: 
 
 
 def test_a_client_that_reads_nothing_is_dropped_and_its_request_settles(upstream: ScriptedUpstream) -> None:
+    upstream.forget()
     with short_directory() as directory, MeterRig(directory, upstream.url, client_stall_seconds=0.2) as rig:
-        rig.ledger.open_attempt(opening(key="flood"))
+        rig.open(key="flood")
         connection = UnixConnection(rig.socket)
         body = json.dumps({"model": MODEL, "messages": [], "stream": True})
-        connection.request("POST", "/v1/chat/completions", body, {"Authorization": "Bearer token-1"})
+        connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {rig.token()}"})
         assert upstream.finished.wait(60)  # though nobody took the answer
         (request,) = rig.settled_account().requests
         assert (request.state, request.usd) == (RequestState.SETTLED, CALL_USD)
@@ -105,9 +120,9 @@ def test_a_client_that_reads_nothing_is_dropped_and_its_request_settles(upstream
 
 
 def test_a_kill_between_sending_and_answering_is_unknown(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening(key="held"))
+    rig.open(key="held")
     connection = UnixConnection(rig.socket)
-    connection.request("POST", "/v1/chat/completions", json.dumps({"model": MODEL}), {"x-api-key": "token-1"})
+    connection.request("POST", "/v1/chat/completions", json.dumps({"model": MODEL}), {"x-api-key": rig.token()})
     assert upstream.reached.wait(30)
     rig.service.kill()
     connection.close()
@@ -119,8 +134,9 @@ def test_a_kill_between_sending_and_answering_is_unknown(rig: MeterRig, upstream
 
 
 def test_a_stop_drains_the_answer_in_flight(upstream: ScriptedUpstream) -> None:
+    upstream.forget()
     with short_directory() as directory, MeterRig(directory, upstream.url) as rig:
-        rig.ledger.open_attempt(opening(key="held"))
+        rig.open(key="held")
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(rig.chat)
             assert upstream.reached.wait(30)
@@ -132,8 +148,9 @@ def test_a_stop_drains_the_answer_in_flight(upstream: ScriptedUpstream) -> None:
 
 
 def test_a_stop_that_can_wait_no_longer_records_unknown(upstream: ScriptedUpstream) -> None:
+    upstream.forget()
     with short_directory() as directory, MeterRig(directory, upstream.url, drain_seconds=0.1) as rig:
-        rig.ledger.open_attempt(opening(key="held"))
+        rig.open(key="held")
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(rig.chat)
             assert upstream.reached.wait(30)
@@ -144,20 +161,20 @@ def test_a_stop_that_can_wait_no_longer_records_unknown(upstream: ScriptedUpstre
 
 
 def test_tokens_are_not_shared(rig: MeterRig) -> None:
-    rig.ledger.open_attempt(opening(1))
-    rig.ledger.open_attempt(opening(2, dialect="anthropic"))
+    rig.open(1)
+    rig.open(2, dialect="anthropic")
     assert rig.chat(1).status == 200
     assert rig.chat(2).status == 400  # its token opens another dialect
     assert rig.chat(3).status == 401
-    both = {"Authorization": "Bearer token-1", "x-api-key": "token-2"}
+    both = {"Authorization": f"Bearer {rig.token(1)}", "x-api-key": rig.token(2)}
     assert call(rig.socket, "POST", "/v1/chat/completions", body=b"{}", headers=both).status == 401
     assert len(rig.settled_account(1).requests) == 1 and not rig.settled_account(2).requests
-    rig.ledger.close_attempt(AttemptId("att-1"))
+    rig.ledger.close_attempt(rig.attempt_id())
     assert rig.chat(1).status == 401
 
 
 def test_the_61st_request_is_refused_for_good(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening(limits=SpendLimits(usd_per_attempt="100", usd_per_logical_run="100")))
+    rig.open(limits=SpendLimits(usd_per_attempt="100", usd_per_logical_run="100"))
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: rig.chat().status, range(61)))
     assert sorted(statuses) == [200] * 60 + [403]
@@ -170,7 +187,7 @@ def test_the_61st_request_is_refused_for_good(rig: MeterRig, upstream: ScriptedU
 
 @pytest.mark.parametrize("parallel", [1, 6])
 def test_the_money_ceiling_is_passed_by_one_request_at_most(rig: MeterRig, parallel: int) -> None:
-    rig.ledger.open_attempt(opening(limits=SpendLimits(usd_per_attempt="0.07")))
+    rig.open(limits=SpendLimits(usd_per_attempt="0.07"))
     with ThreadPoolExecutor(parallel) as pool:
         # Long enough that what is in flight is bounded from above by its own bytes and its own output limit.
         statuses = list(pool.map(lambda _: rig.chat(user="x" * 9_000, max_tokens=400).status, range(9)))
@@ -182,7 +199,7 @@ def test_the_money_ceiling_is_passed_by_one_request_at_most(rig: MeterRig, paral
 
 
 def test_errors_are_free_only_where_a_rule_says_so(rig: MeterRig) -> None:
-    rig.ledger.open_attempt(opening(key="529"))
+    rig.open(key="529")
     assert rig.chat().status == 529
     (request,) = rig.settled_account().requests
     assert (request.state, request.zero_bill_proof) == (RequestState.ZERO_BILL, ZeroBillProof.DOCUMENTED_RULE)
@@ -194,7 +211,7 @@ def test_errors_are_free_only_where_a_rule_says_so(rig: MeterRig) -> None:
     [("truncate", True, "broke off"), ("other-model", False, "outside the lane"), ("other-model", True, "outside")],
 )
 def test_what_cannot_be_vouched_for_is_unknown(rig: MeterRig, key: str, stream: bool, word: str) -> None:
-    rig.ledger.open_attempt(opening(key=key))
+    rig.open(key=key)
     try:
         rig.chat(stream=stream)
     except OSError:
@@ -207,7 +224,7 @@ def test_what_cannot_be_vouched_for_is_unknown(rig: MeterRig, key: str, stream: 
 
 
 def test_one_provider_message_is_settled_once(rig: MeterRig) -> None:
-    rig.ledger.open_attempt(opening(key="same-id"))
+    rig.open(key="same-id")
     assert [rig.chat().status for _ in range(2)] == [200, 200]
     first, second = rig.settled_account().requests
     assert (first.state, second.state) == (RequestState.SETTLED, RequestState.UNKNOWN)
@@ -215,7 +232,7 @@ def test_one_provider_message_is_settled_once(rig: MeterRig) -> None:
 
 
 def test_an_equal_body_sent_again_is_a_second_charge(rig: MeterRig) -> None:
-    rig.ledger.open_attempt(opening())
+    rig.open()
     rig.chat(), rig.chat()
     first, second = rig.settled_account().requests
     assert first.body_digest == second.body_digest and first.usd == second.usd == CALL_USD
@@ -223,7 +240,7 @@ def test_an_equal_body_sent_again_is_a_second_charge(rig: MeterRig) -> None:
 
 def test_a_provider_that_cannot_be_reached_was_never_sent_anything() -> None:
     with short_directory() as directory, MeterRig(directory, f"unix:{directory}/nobody.sock") as rig:
-        rig.ledger.open_attempt(opening())
+        rig.open()
         assert rig.chat().status == 502
         (request,) = rig.settled_account().requests
         assert (request.state, request.zero_bill_proof) == (RequestState.ZERO_BILL, ZeroBillProof.NEVER_SENT)
@@ -231,7 +248,7 @@ def test_a_provider_that_cannot_be_reached_was_never_sent_anything() -> None:
 
 def test_counting_tokens_is_free_and_outside_the_sixty(rig: MeterRig) -> None:
     limits = SpendLimits(requests_per_attempt=1, count_tokens_per_attempt=2)
-    rig.ledger.open_attempt(opening(dialect="anthropic", limits=limits))
+    rig.open(dialect="anthropic", limits=limits)
     target = "/v1/messages/count_tokens"
     assert [rig.chat(target=target).status for _ in range(3)] == [200, 200, 403]
     assert rig.chat(target="/v1/messages").status == 200
@@ -240,18 +257,18 @@ def test_counting_tokens_is_free_and_outside_the_sixty(rig: MeterRig) -> None:
 
 
 def test_local_answers_reach_no_provider(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening())
+    rig.open()
     assert call(rig.socket, "HEAD", "/").status == 200
-    listed = call(rig.socket, "GET", "/v1/models?limit=1000", headers={"x-goog-api-key": "token-1"})
+    listed = call(rig.socket, "GET", "/v1/models?limit=1000", headers={"x-goog-api-key": rig.token()})
     assert [model["id"] for model in listed.json()["data"]] == [MODEL]
     assert call(rig.socket, "GET", "/v1/models").status == 401
-    assert call(rig.socket, "GET", "/v1/responses/resp_1", headers={"x-api-key": "token-1"}).status == 404
+    assert call(rig.socket, "GET", "/v1/responses/resp_1", headers={"x-api-key": rig.token()}).status == 404
     assert not upstream.received
 
 
 def test_refusals_are_in_the_providers_words_and_recorded(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening(1))
-    rig.ledger.open_attempt(opening(2, dialect="anthropic"))
+    rig.open(1)
+    rig.open(2, dialect="anthropic")
     chat = rig.chat(1, model="gpt-other")
     assert chat.status == 400 and chat.json()["error"]["type"] == "invalid_request_error"
     messages = rig.chat(2, target="/v1/messages", speed="fast")
@@ -263,8 +280,9 @@ def test_refusals_are_in_the_providers_words_and_recorded(rig: MeterRig, upstrea
     assert not upstream.received
 
 
-def test_a_broken_ledger_stops_admission_and_the_process(rig: MeterRig, upstream: ScriptedUpstream) -> None:
-    rig.ledger.open_attempt(opening())
+def test_a_broken_ledger_stops_admission_and_the_process(alone: tuple[MeterRig, ScriptedUpstream]) -> None:
+    rig, upstream = alone
+    rig.open()
     # The kernel refuses the meter any byte past this offset, as a full disk would.
     resource.prlimit(rig.service.process.pid, resource.RLIMIT_FSIZE, (8192, 8192))
     refused = rig.chat()
@@ -278,8 +296,9 @@ def test_a_second_meter_on_the_same_socket_is_refused(rig: MeterRig) -> None:
     assert second.stop_code() == 82
 
 
-def test_no_secret_reaches_log_or_ledger(rig: MeterRig) -> None:
-    rig.ledger.open_attempt(opening(key="provider-secret-key"))
+def test_no_secret_reaches_log_or_ledger(alone: tuple[MeterRig, ScriptedUpstream]) -> None:
+    rig, _ = alone
+    rig.open(key="provider-secret-key")
     rig.chat(), rig.chat(5), rig.chat(1, model="x")
     rig.service.stop()
     log = rig.service.log_path.read_bytes()
@@ -290,13 +309,13 @@ def test_no_secret_reaches_log_or_ledger(rig: MeterRig) -> None:
         assert b"token-1" not in path.read_bytes()
 
 
-def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, alone: tuple[MeterRig, ScriptedUpstream]) -> None:
     keys = tmp_path / "keys.json"
     keys.write_text('{"a": "k-1234"}')
     keys.chmod(0o644)
-    with short_directory() as directory, MeterRig(directory, upstream.url) as rig:
-        rig.service.stop()
-        rig.config.write_text(json.dumps(json.loads(rig.config.read_text()) | {"keys": str(keys)}))
-        refused = ServiceProcess("proxy", rig.config)
-        assert refused.stop_code() == 72
-        assert "0600" in refused.log_path.read_text() and "k-1234" not in refused.log_path.read_text()
+    rig, _ = alone
+    rig.service.stop()
+    rig.config.write_text(json.dumps(json.loads(rig.config.read_text()) | {"keys": str(keys)}))
+    refused = ServiceProcess("proxy", rig.config)
+    assert refused.stop_code() == 72
+    assert "0600" in refused.log_path.read_text() and "k-1234" not in refused.log_path.read_text()

@@ -200,6 +200,23 @@ class MeterRig:
         self.config.write_text(json.dumps(settings | config))
         self.ledger = SqliteLedger(directory / "ledger.sqlite", SystemClock())
         self.service = self.start()
+        self._first = 0
+
+    def fresh(self) -> None:
+        """Let the attempts 1, 2, ... of the next test be new ones."""
+        self._first += 100
+
+    def open(self, number: int = 1, **terms: Any) -> None:
+        """Open attempt `number` of this test."""
+        self.ledger.open_attempt(opening(self._first + number, **terms))
+
+    def token(self, number: int = 1) -> str:
+        """The run token of attempt `number` of this test."""
+        return f"token-{self._first + number}"
+
+    def attempt_id(self, number: int = 1) -> AttemptId:
+        """The id of attempt `number` of this test."""
+        return AttemptId(f"att-{self._first + number}")
 
     def start(self) -> ServiceProcess:
         """Start the meter (again)."""
@@ -219,12 +236,12 @@ class MeterRig:
     def chat(self, number: int = 1, *, target: str = "/v1/chat/completions", **body: Any) -> Answer:
         """One inference request of attempt `number`."""
         payload = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 100} | body
-        headers = {"Authorization": f"Bearer token-{number}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {self.token(number)}", "Content-Type": "application/json"}
         return call(self.socket, "POST", target, body=json.dumps(payload).encode(), headers=headers)
 
     def account(self, number: int = 1) -> AttemptAccount:
         """What the ledger says of attempt `number`."""
-        return self.ledger.account(AttemptId(f"att-{number}"))
+        return self.ledger.account(self.attempt_id(number))
 
     def settled_account(self, number: int = 1) -> AttemptAccount:
         """The account once no request is open."""

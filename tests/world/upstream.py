@@ -55,6 +55,12 @@ class ScriptedUpstream:
         self._server.shutdown()
         socketserver.TCPServer.server_close(self._server)
 
+    def forget(self) -> None:
+        """Begin again for another test; message ids go on, since a provider never repeats one."""
+        self.received.clear()
+        for event in (self.reached, self.hold, self.finished):
+            event.clear()
+
     @property
     def url(self) -> str:
         """The base URL."""
@@ -84,8 +90,8 @@ class ScriptedUpstream:
         return "someone-else" if "other-model" in script else str(request["model"])
 
     def _message_id(self, script: set[str]) -> str:
-        self.message_ids += "same-id" not in script
-        return f"msg_{self.message_ids}"
+        self.message_ids += 1
+        return "msg_same" if "same-id" in script else f"msg_{self.message_ids}"
 
     def _whole(self, path: str, request: dict[str, Any], script: set[str]) -> dict[str, Any]:
         if path.endswith("count_tokens"):
