@@ -27,7 +27,7 @@ SIGNER = FixedSigner()
 Files = dict[str, bytes]
 Tamper = Callable[[Files], None]
 K = StatementKind
-MUTATIONS = 2_500
+MUTATIONS, MANY_MUTATIONS = 2_500, 20_000
 
 
 def _failed_step(files: Files, recompute: HarnessRoundRecompute | None = None) -> tuple[int, str]:
@@ -55,12 +55,12 @@ def test_the_numbers_of_the_steps_are_those_of_the_prose() -> None:
         assert f"\n{number}. **{name}" in guide
 
 
-def test_every_mutation_of_a_byte_is_refused(good_bundle: Files) -> None:
-    chance, accepted = Random(20261130), []
-    names = sorted(good_bundle)
-    for number in range(MUTATIONS):
+def _accepted_mutations(files: Files, count: int, *, seed: int) -> list[tuple[int, str, int]]:
+    """Change, drop, insert or cut at one random byte of one file after the other; returns what the check accepted."""
+    chance, accepted, names = Random(seed), [], sorted(files)
+    for number in range(count):
         name = names[number % len(names)]
-        data = bytearray(good_bundle[name])
+        data = bytearray(files[name])
         place = chance.randrange(len(data))
         match chance.randrange(4):
             case 0:
@@ -72,9 +72,18 @@ def test_every_mutation_of_a_byte_is_refused(good_bundle: Files) -> None:
             case _:
                 del data[place:]
         for keys in (SIGNER.ring, None) if number % 5 == 0 else (SIGNER.ring,):
-            if examine({**good_bundle, name: bytes(data)}, HarnessRoundRecompute(), keys=keys).passed:
+            if examine({**files, name: bytes(data)}, HarnessRoundRecompute(), keys=keys).passed:
                 accepted.append((number, name, place))
-    assert accepted == []
+    return accepted
+
+
+def test_every_mutation_of_a_byte_is_refused(good_bundle: Files) -> None:
+    assert _accepted_mutations(good_bundle, MUTATIONS, seed=20261130) == []
+
+
+@pytest.mark.slow
+def test_every_one_of_many_mutations_is_refused(good_bundle: Files) -> None:
+    assert _accepted_mutations(good_bundle, MANY_MUTATIONS, seed=1) == []
 
 
 def test_every_bit_of_the_index_matters(good_bundle: Files) -> None:
