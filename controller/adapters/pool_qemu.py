@@ -183,7 +183,7 @@ class QemuPool:
     def _start(self, directory: Path, spec: SandboxSpec, warm: WarmState) -> None:
         hardware = warm.hardware(directory, egress_socket=spec.egress_socket)
         command = qemu_process.command_line(spec.name, directory, hardware)
-        qemu_process.start(command, directory, lifetime_seconds=spec.lifetime_seconds)
+        qemu_process.start(command, directory, self._clock, lifetime_seconds=spec.lifetime_seconds)
         with Qmp(directory, self._clock) as qmp:
             qmp.restore_state(warm.device_state)
 

@@ -99,10 +99,10 @@ def accelerator_arguments(accelerator: Accelerator) -> list[str]:
     return ["-accel", "tcg,thread=multi", "-cpu", "max"]
 
 
-def start(command: list[str], directory: Path, *, lifetime_seconds: int) -> None:
+def start(command: list[str], directory: Path, clock: Clock, *, lifetime_seconds: int) -> None:
     """Start the machine in a session of its own, under `timeout`: it dies at its deadline whoever forgets it.
 
-    It outlives this process on purpose, so that a controller that restarts can adopt it.
+    It outlives this process on purpose, so that a controller that restarts can adopt it. Returns when /proc shows it.
     """
     wrapped = ["timeout", "--kill-after=5", str(lifetime_seconds), *command]
     with (directory / QEMU_LOG).open("ab") as log:
@@ -119,6 +119,9 @@ def start(command: list[str], directory: Path, *, lifetime_seconds: int) -> None
         except FileNotFoundError as error:
             raise MissingProgram(f"{error.filename} is not installed") from error
     _children.append(child)
+    # Between its exec and the kernel's copy of the arguments a process has no command line, and nobody would find it.
+    while child.poll() is None and not processes(directory):
+        clock.sleep(0.001)
 
 
 def processes(directory: Path) -> tuple[int, ...]:

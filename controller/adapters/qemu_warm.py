@@ -167,7 +167,10 @@ def _make(
     channel = Channel(work, credentials, clock, entropy)
     try:
         qemu_process.start(
-            qemu_process.command_line(f"warm-{directory.name}", work, machine), work, lifetime_seconds=MAKE_SECONDS
+            qemu_process.command_line(f"warm-{directory.name}", work, machine),
+            work,
+            clock,
+            lifetime_seconds=MAKE_SECONDS,
         )
         with Qmp(work, clock):
             pass
