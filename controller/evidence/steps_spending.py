@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 from controller.domain import bodies
 from controller.domain.authorization import Authorization, attempt_ceiling, excesses
 from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.plan import Lane
-from controller.domain.rate_card import RateRow
-from controller.domain.rating import RateKey, find_row, price
+from controller.domain.rate_card import RateCard, RateRow
+from controller.domain.rating import price
 from controller.domain.statement import Statement, StatementKind
-from controller.domain.usage import MeteredRequest, RequestState
-from controller.errors import BundleRejected
+from controller.domain.usage import MeteredRequest, RequestState, Usage
+from controller.errors import BundleRejected, UnpricedUsage
 from controller.evidence.claims import claim
 from controller.evidence.consumption import Tally
 from controller.evidence.exhibits import Exhibits
@@ -82,15 +83,27 @@ def _check_rows(exhibits: Exhibits, run: str, rows: Sequence[MeteredRequest]) ->
     if run not in exhibits.scheduled:
         raise BundleRejected(f"logical run {run!r} was never scheduled")
     lane = exhibits.manifest.lane(exhibits.manifest.arm(exhibits.scheduled[run].arm).lane)
-    key = RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier)
-    card_row = find_row(exhibits.manifest.rate_card, key)
+    card_rows = _lane_rows(exhibits.manifest.rate_card, lane)
     for position, row in enumerate(sorted(rows, key=lambda item: item.sequence), start=1):
         if row.sequence != position or row.logical_run_id != run:
             raise BundleRejected(f"{row.attempt_id}: request {position} is missing, or of another logical run")
-        _check_row(row, lane, card_row)
+        _check_row(row, lane, card_rows)
 
 
-def _check_row(row: MeteredRequest, lane: Lane, card_row: RateRow) -> None:
+def _lane_rows(card: RateCard, lane: Lane) -> tuple[RateRow, ...]:
+    """The lane's rows of the card. They differ in speed and place of inference, which the ledger does not record."""
+    wanted = (lane.provider, lane.model, lane.rate_tier)
+    return tuple(row for row in card.rows if (row.provider, row.model, row.tier) == wanted)
+
+
+def _prices(usage: Usage, rows: Sequence[RateRow]) -> Iterator[str]:
+    """What the request may have cost, by each row that prices all its classes."""
+    for row in rows:
+        with suppress(UnpricedUsage):
+            yield usd_to_text(price(usage, row))
+
+
+def _check_row(row: MeteredRequest, lane: Lane, card_rows: Sequence[RateRow]) -> None:
     place = f"{row.attempt_id} request {row.sequence}"
     if row.model != lane.model:
         raise BundleRejected(f"{place} asked for model {row.model!r}, off its lane")
@@ -100,9 +113,10 @@ def _check_row(row: MeteredRequest, lane: Lane, card_row: RateRow) -> None:
                 raise BundleRejected(f"{place} is settled without usage or price")
             if row.observed_model not in (None, *lane.observed_models):
                 raise BundleRejected(f"{place} was answered by {row.observed_model!r}, off its lane")
-            exact = usd_to_text(price(row.usage, card_row))
-            if row.usd != exact:
-                raise BundleRejected(f"{place} is charged {row.usd} USD, but the rate card gives {exact}")
+            exact = sorted(set(_prices(row.usage, card_rows)))
+            if row.usd not in exact:
+                given = " or ".join(exact) or "no price"
+                raise BundleRejected(f"{place} is charged {row.usd} USD, but the rate card gives {given}")
         case RequestState.ZERO_BILL:
             if row.zero_bill_proof is None or row.usd not in (None, "0"):
                 raise BundleRejected(f"{place} is called free without a proof")

@@ -310,6 +310,7 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("patch from nowhere", 6, "belongs to no verdict", _set("patches/att-0.patch", b"")),
     ("cheaper request", 7, "is charged 0.000001", _row("ledger.jsonl", 0, usd="0.000001")),
     ("smaller usage", 7, "the rate card gives", _row("ledger.jsonl", 0, usage={"tokens": {"in": 1}, "units": {}})),
+    ("unpriced class", 7, "gives no price", _row("ledger.jsonl", 0, usage={"tokens": {"read": 1}, "units": {}})),
     ("request dropped", 7, "is missing", _cut_row("ledger.jsonl", 0)),
     ("last request dropped", 7, "but the ledger gives", _cut_row("ledger.jsonl", -1)),
     ("request of a stranger", 7, "never intended", _row("ledger.jsonl", 0, attempt_id="att-0")),
