@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller.domain.usage import Dialect
+from controller.meter.admission import Refused
 
 # Hop-by-hop fields, credentials, traces of the path, and fields that would pick another account or repeat a charge.
 REQUEST_HEADERS_DROPPED: Final = frozenset(
@@ -52,6 +53,13 @@ RESPONSE_HEADERS_DROPPED: Final = frozenset(
         "upgrade",
     }
 )
+
+
+def check_headers(headers: Iterable[tuple[str, str]]) -> None:
+    """Refuse what could not be forwarded as it came. Raises Refused(400) naming the field."""
+    for name, value in headers:
+        if not (name.isascii() and value.isascii() and value.replace("\t", " ").isprintable()):
+            raise Refused(400, f"header {name[:40]!r} holds more than printable ASCII")
 
 
 def request_headers(headers: Iterable[tuple[str, str]], *, dialect: Dialect, key: str) -> list[tuple[str, str]]:

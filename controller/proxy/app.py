@@ -26,6 +26,7 @@ from controller.meter.admission import (
     refusal_body,
     token_of,
 )
+from controller.meter.headers import check_headers
 from controller.meter.rules import estimate_usd
 from controller.ports.clock import Clock
 from controller.ports.entropy import Entropy
@@ -101,6 +102,10 @@ class Meter:
             return await self._refuse(refused, dialect, opening.attempt_id if opening else None)
         except LedgerUnavailable:
             return _answer(dialect, Refused(400, "the ledger can't be written, so nothing is admitted"))
+        except Exception:
+            # Never 5xx: a harness would send the request again, and the defect would still be there.
+            log.exception("defect", attempt_id=opening.attempt_id if opening else None)
+            return _answer(dialect, Refused(400, "the meter failed"))
 
     async def _refuse(
         self, refused: Refused, dialect: Dialect | None, attempt_id: AttemptId | None
@@ -122,6 +127,7 @@ class Meter:
     async def _infer(
         self, request: web.Request, route: Route, query: str, opening: AttemptOpening
     ) -> web.StreamResponse:
+        check_headers(request.headers.items())
         raw = await _body(request)
         betas = ",".join(request.headers.getall("anthropic-beta", ()))
         admitted = admit(route, raw, model=opening.model, dialect=opening.dialect, betas=betas)

@@ -65,22 +65,28 @@ class Books:
         While only the cost of requests in flight might fill the ceiling, waits for them instead of refusing: a refusal
         for a limit ends the attempt, and an estimate is no ground for that. `gone` tells that the client has left.
         """
+        try:
+            async with asyncio.timeout(FLIGHT_SECONDS_MAX):
+                limit = await self._accepted(row, estimate, gone)
+        except TimeoutError:
+            limit = USD_PER_ATTEMPT
         run = row.logical_run_id
-        async with asyncio.timeout(FLIGHT_SECONDS_MAX):
-            while (limit := await self._call(self._ledger.accept, row, estimate_usd=estimate)) == USD_IN_FLIGHT:
-                async with self._ended:
-                    if not self._in_flight[run]:
-                        limit = USD_PER_ATTEMPT
-                        break
-                    await self._ended.wait()
-                if gone():
-                    raise Refused(400, "the client left before its request was accepted")
         if limit is None:
             self._in_flight[run] += 1
         elif limit in (ATTEMPT_CLOSED, ATTEMPT_EXPIRED):
             raise Refused(403, f"this attempt accepts no more requests ({limit})")
         else:
             raise Refused(403, f"the limit {limit} of this attempt is reached", limit=True)
+
+    async def _accepted(self, row: MeteredRequest, estimate: UsdText, gone: Callable[[], bool]) -> str | None:
+        while (limit := await self._call(self._ledger.accept, row, estimate_usd=estimate)) == USD_IN_FLIGHT:
+            async with self._ended:
+                if not self._in_flight[row.logical_run_id]:
+                    return USD_PER_ATTEMPT
+                await self._ended.wait()
+            if gone():
+                raise Refused(400, "the client left before its request was accepted")
+        return limit
 
     async def mark_sent(self, row: MeteredRequest) -> None:
         """Durably note that bytes are about to leave."""

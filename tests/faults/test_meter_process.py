@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import resource
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tests.world.processes import (
     ServiceProcess,
     UnixConnection,
     call,
+    raw_call,
     short_directory,
 )
 from tests.world.upstream import ScriptedUpstream
@@ -221,6 +223,31 @@ def test_what_cannot_be_vouched_for_is_unknown(rig: MeterRig, key: str, stream: 
     (request,) = rig.settled_account().requests
     assert (request.state, request.usd) == (RequestState.UNKNOWN, None)
     assert word in request.note
+
+
+def test_an_encoded_answer_passes_but_is_not_priced(rig: MeterRig) -> None:
+    rig.open(key="gzip")
+    answer = rig.chat()
+    assert gzip.decompress(answer.body).startswith(b'{"id"') and answer.headers["content-encoding"] == "gzip"
+    (request,) = rig.settled_account().requests
+    assert request.state is RequestState.UNKNOWN and "gzip" in request.note
+
+
+def test_three_attempts_of_one_harness_are_three_requests(rig: MeterRig) -> None:
+    for number, key in enumerate(["500", "429", "ok"], start=1):
+        rig.open(number, key=key, logical_run_id="run-of-three")
+        rig.chat(number)
+    requests = [request for number in (1, 2, 3) for request in rig.settled_account(number).requests]
+    assert [request.usd for request in requests] == ["0", "0", CALL_USD]
+    assert [request.zero_bill_proof is not None for request in requests] == [True, True, False]
+
+
+def test_a_header_that_cannot_be_forwarded_is_refused(rig: MeterRig, upstream: ScriptedUpstream) -> None:
+    rig.open()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nx-api-key: {rig.token()}\r\nx-odd: ".encode()
+    answer = raw_call(rig.socket, head + b"\xff\xfe\r\nContent-Length: 2\r\n\r\n{}")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert not upstream.received and not rig.settled_account().requests
 
 
 def test_one_provider_message_is_settled_once(rig: MeterRig) -> None:

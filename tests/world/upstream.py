@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socketserver
 import threading
@@ -83,7 +84,8 @@ class ScriptedUpstream:
         if request.get("stream"):
             self._stream(handler, request, script)
         else:
-            self._send(handler, 200, self._whole(handler.path, request, script))
+            encoding = "gzip" if "gzip" in script else None
+            self._send(handler, 200, self._whole(handler.path, request, script), encoding=encoding)
         self.finished.set()
 
     def _model(self, request: dict[str, Any], script: set[str]) -> str:
@@ -146,11 +148,16 @@ class ScriptedUpstream:
         return [*[_event("", chunk)] * count, _event("", last), b"data: [DONE]\n\n"]
 
     @staticmethod
-    def _send(handler: BaseHTTPRequestHandler, status: int, payload: dict[str, Any]) -> None:
+    def _send(
+        handler: BaseHTTPRequestHandler, status: int, payload: dict[str, Any], *, encoding: str | None = None
+    ) -> None:
         raw = json.dumps(payload).encode()
+        raw = gzip.compress(raw) if encoding else raw
         handler.send_response(status)
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Content-Length", str(len(raw)))
+        if encoding:
+            handler.send_header("Content-Encoding", encoding)
         handler.end_headers()
         handler.wfile.write(raw)
 
