@@ -21,7 +21,7 @@ from typing import Final, Literal
 from controller.domain.keys import KeyRing
 from controller.domain.record import Record
 from controller.errors import BundleRejected, FairtrialError, NotCanonical
-from controller.evidence import steps_records, steps_results, steps_runs, steps_spending
+from controller.evidence import steps_charges, steps_records, steps_results, steps_runs, steps_spending
 from controller.evidence.bundle import INDEX, KEYS
 from controller.evidence.canonical import parse
 from controller.evidence.envelope import Envelope
@@ -36,7 +36,7 @@ STEPS: Final[tuple[tuple[str, Callable[[Exhibits], str]], ...]] = (
     ("statements", steps_records.check_statements),
     ("authorization", steps_spending.check_authorization),
     ("logical runs", steps_runs.check_runs),
-    ("charges", steps_spending.check_charges),
+    ("charges", steps_charges.check_charges),
     ("schedule", steps_results.check_schedule),
     ("dataset and analysis", steps_results.check_results),
     ("kind of round", steps_results.check_kind),
