@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -133,6 +135,32 @@ def test_a_kill_between_sending_and_answering_is_unknown(rig: MeterRig, upstream
     (request,) = rig.settled_account().requests
     assert (request.state, request.usd) == (RequestState.UNKNOWN, None)
     assert len(upstream.received) == 1  # never sent again
+
+
+@pytest.mark.parametrize("received", [1, 7, 20])
+def test_a_kill_under_load_leaves_nothing_sent_that_was_not_accepted(
+    alone: tuple[MeterRig, ScriptedUpstream], received: int
+) -> None:
+    rig, upstream = alone
+    rig.open(limits=SpendLimits(usd_per_attempt="100", usd_per_logical_run="100"))
+
+    def send(number: int) -> None:
+        with contextlib.suppress(OSError, HTTPException):
+            rig.chat(user=str(number), stream=number % 2 == 0)
+        if len(upstream.received) >= received:
+            rig.service.process.kill()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(send, range(40)))
+    rig.service.process.wait()
+    rig.start()
+    requests = rig.account().requests
+    finals = (RequestState.SETTLED, RequestState.UNKNOWN, RequestState.ZERO_BILL)
+    assert all(request.state in finals and request.ended_at is not None for request in requests)
+    # Every request that reached the provider is settled or unknown; what is proven unsent never reached it.
+    possible = sum(request.state is not RequestState.ZERO_BILL for request in requests)
+    assert received <= len(upstream.received) <= possible
+    assert [request.sequence for request in requests] == list(range(1, len(requests) + 1))
 
 
 def test_a_stop_drains_the_answer_in_flight(upstream: ScriptedUpstream) -> None:
