@@ -33,6 +33,8 @@ PROCESSES_MAX = 256
 DESCRIPTORS_MAX = 512
 KILL_ROUNDS_MAX = 100
 POLL_SECONDS = 0.02
+CGROUPS = "/sys/fs/cgroup"
+GROUP = CGROUPS + "/fairtrial-subject"
 
 GIT_ENV = {
     "PATH": "/usr/bin:/bin",
@@ -89,8 +91,26 @@ def tree_digest(root: str) -> Optional[str]:
     return "sha256:" + total.hexdigest()
 
 
-def become(uid: int, gid: int) -> None:
+def make_group(memory_bytes: int) -> None:
+    """Bound what all processes of the subject hold together, by a control group. Raises OSError when it fails."""
+    os.makedirs(GROUP, exist_ok=True)
+    for name, value in (
+        ("memory.max", memory_bytes),
+        ("memory.oom.group", 1),
+        ("pids.max", PROCESSES_MAX),
+    ):
+        with open(os.path.join(GROUP, name), "w") as limit:
+            limit.write(str(value))
+    with open(os.path.join(GROUP, "memory.max")) as limit:
+        if int(limit.read()) > memory_bytes:
+            raise OSError("the memory limit was not taken")
+
+
+def become(uid: int, gid: int, memory_bytes: Optional[int]) -> None:
     """In the child: take the limits while still root, then become the unprivileged user for good."""
+    if memory_bytes is not None:
+        with open(os.path.join(GROUP, "cgroup.procs"), "w") as members:
+            members.write("0")  # this process
     os.umask(0o077)
     for limit, value in (
         (resource.RLIMIT_CORE, 0),
@@ -113,7 +133,9 @@ def drop_to(uid: int, gid: int) -> None:
 
 def run_subject(order: Fields, inputs: bytes) -> Tuple[bytes, Optional[int], str]:
     """Run the subject on the inputs. Returns its output, its exit code (None when it was killed) and a fault or ""."""
-    home = order["home"]
+    home, memory_bytes = order["home"], order["memory_bytes"]
+    if memory_bytes is not None:
+        make_group(memory_bytes)
     os.makedirs(home, mode=0o700)
     os.chown(home, order["uid"], order["gid"])
     sheet = os.open(order["inputs"], os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -124,7 +146,7 @@ def run_subject(order: Fields, inputs: bytes) -> Tuple[bytes, Optional[int], str
             ["/usr/bin/setpriv", "--no-new-privs", "--", *order["subject"]],
             stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, close_fds=True, cwd=home,
             env={"PATH": "/usr/bin:/bin", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"},
-            start_new_session=True, preexec_fn=lambda: become(order["uid"], order["gid"]),
+            start_new_session=True, preexec_fn=lambda: become(order["uid"], order["gid"], memory_bytes),
         )  # fmt: skip
     output, fault = read_output(subject, time.monotonic() + order["seconds"])
     ended = subject.poll()

@@ -46,6 +46,7 @@ class JudgeSite(Record):
     directory: str = "/var/lib/fairtrial/verify"
     uid: int = 64100
     gid: int = 64100
+    memory_bytes: int | None = 2**30  # of all the subject's processes; None where control groups can't be made
 
 
 def verify(
@@ -116,6 +117,7 @@ def _load(bundle: TaskBundle, site: JudgeSite, *, patch: bytes | None, expected_
         "home": f"{root}/home",
         "uid": site.uid,
         "gid": site.gid,
+        "memory_bytes": site.memory_bytes,
         "seconds": bundle.verify_seconds,
     }
     source = Path(guest.__path__[0])

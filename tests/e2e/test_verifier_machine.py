@@ -27,6 +27,15 @@ ATTACKS: dict[Language, tuple[str, ...]] = {
     ),
     "node": ("reads-case-file", "forged-at-exit", "detached-daemon"),
 }
+EATS_MEMORY = """
+import os
+for _ in range(8):
+    if os.fork() == 0:
+        break
+hoard = []
+while True:
+    hoard.append(bytearray(os.urandom(1 << 20)) * 16)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +66,10 @@ def test_no_attack_passes(language: Language, name: str, machine: Sandbox) -> No
     assert [gate.name for gate in verdict.gates if not gate.passed] == ["hidden-verifier"]
     left = machine.exec(["find", "/proc", "-maxdepth", "1", "-uid", "64100"], timeout_seconds=120)
     assert left.stdout == b""  # the subject's user owns no process any more
+
+
+def test_a_subject_that_eats_all_memory_does_not_take_the_machine_with_it(machine: Sandbox) -> None:
+    bundle = sample_bundle("python", verify_seconds=240)
+    tree = {**bundle.base, "ordinals.py": file(EATS_MEMORY)}
+    verdict, _ = verify.verify(machine, bundle, HarvestedTree(tree=tree), PATCHES)
+    assert verdict.gates[-1].detail.endswith("it ended with code -9 after 0 of 6 answers")

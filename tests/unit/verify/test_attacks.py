@@ -34,7 +34,7 @@ def site() -> Iterator[JudgeSite]:
     top = Path(tempfile.mkdtemp(prefix="fairtrial-judge-"))
     top.chmod(0o755)
     user = 1_000_000 + os.getpid()
-    yield JudgeSite(directory=str(top / "site"), uid=user, gid=user)
+    yield JudgeSite(directory=str(top / "site"), uid=user, gid=user, memory_bytes=None)
     shutil.rmtree(top)
 
 
