@@ -1,4 +1,4 @@
-"""Hostile scripts in place of a harness, in real containers: none escapes, forges, learns a secret or stops the shim."""
+"""Hostile scripts in place of a harness, in real containers: none escapes, forges, reads a secret, stops the shim."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ import socket
 body = b'{"schema_version":"fairtrial.exit/1"}'
 for token in ("rt_run-token", "up_guess", ""):
     for name in ("exit.json", "receipt.json", "tree.jsonl"):
+        lines = (f"PUT /results/ATTEMPT/{name} HTTP/1.1", "Host: x", f"Authorization: Bearer {token}",
+                 "Connection: close", f"Content-Length: {len(body)}", "", "")
         sock = socket.create_connection(("127.0.0.1", 8080))
-        sock.sendall(b"PUT /results/ATTEMPT/" + name.encode() + b" HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer "
-                     + token.encode() + b"\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+        sock.sendall("\\r\\n".join(lines).encode() + body)
         print(name, sock.recv(100).split(b"\\r\\n")[0].decode())
 """
 
