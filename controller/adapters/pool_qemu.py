@@ -158,6 +158,14 @@ class QemuPool:
                     receipts.append(self._destroy(directory.name, facts.generation if facts else 0))
         return tuple(receipts)
 
+    def disconnect(self) -> None:
+        """Close every channel of this process; the machines stay, for another process to adopt."""
+        with self._channels_lock:
+            channels = list(self._channels.values())
+            self._channels.clear()
+        for channel in channels:
+            channel.close()
+
     def _destroy(self, name: str, generation: int) -> DestroyReceipt:
         directory = self._directory(name)
         facts = _read_facts(directory)
