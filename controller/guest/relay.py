@@ -10,7 +10,7 @@ import selectors
 import socket
 
 BUFFER_BYTES = 1 << 16
-CONNECT_SECONDS_MAX = 5.0
+QUEUE_SECONDS = 0.02
 
 
 class Stream:
@@ -93,46 +93,64 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-def serve(listener: socket.socket, target: str) -> None:
-    """Relay every connection of `listener` to the Unix socket `target`, until the process is killed."""
-    selector = selectors.DefaultSelector()
-    listener.setblocking(False)
-    selector.register(listener, selectors.EVENT_READ, None)
-    while True:
-        step(selector, listener, target, None)
+class Relay:
+    """Every connection of a listening socket, relayed to the Unix socket `target`."""
 
+    def __init__(self, listener: socket.socket, target: str) -> None:
+        self._listener = listener
+        self._target = target
+        self._selector = selectors.DefaultSelector()
+        self._queued: list[socket.socket] = []  # accepted, while the queue of the target is full
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ, None)
 
-def step(selector: selectors.BaseSelector, listener: socket.socket, target: str, timeout: float | None) -> None:
-    """Wait for events once and act on them."""
-    for key, events in selector.select(timeout):
-        if key.data is None:
-            _accept(selector, listener, target)
-            continue
-        stream, side = key.data
-        if not stream.is_open:
-            continue
+    def step(self, timeout: float | None) -> None:
+        """Wait for events once, at most `timeout` seconds, and act on them."""
+        queued, self._queued = self._queued, []
+        for near in queued:
+            self._connect(near)
+        if self._queued:
+            timeout = QUEUE_SECONDS if timeout is None else min(timeout, QUEUE_SECONDS)
+        for key, events in self._selector.select(timeout):
+            if key.data is None:
+                self._accept()
+                continue
+            stream, side = key.data
+            if not stream.is_open:
+                continue
+            try:
+                stream.handle(side, events)
+            except BlockingIOError:
+                continue
+            except OSError:
+                stream.close()
+
+    def _accept(self) -> None:
         try:
-            stream.handle(side, events)
-        except BlockingIOError:
-            continue
+            near, _ = self._listener.accept()
         except OSError:
-            stream.close()
+            return
+        near.setblocking(False)
+        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connect(near)
+
+    def _connect(self, near: socket.socket) -> None:
+        far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        far.setblocking(False)
+        try:
+            far.connect(self._target)
+        except BlockingIOError:
+            far.close()
+            self._queued.append(near)
+        except OSError:
+            far.close()
+            near.close()
+        else:
+            Stream(self._selector, near, far)
 
 
-def _accept(selector: selectors.BaseSelector, listener: socket.socket, target: str) -> None:
-    try:
-        near, _ = listener.accept()
-    except OSError:
-        return
-    far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    far.settimeout(CONNECT_SECONDS_MAX)
-    try:
-        far.connect(target)
-    except OSError:
-        near.close()
-        far.close()
-        return
-    near.setblocking(False)
-    far.setblocking(False)
-    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    Stream(selector, near, far)
+def serve(listener: socket.socket, target: str) -> None:
+    """Relay until the process is killed."""
+    relay = Relay(listener, target)
+    while True:
+        relay.step(None)
