@@ -10,6 +10,7 @@ import pytest
 from controller.domain.instant import InstantMs
 from controller.errors import SandboxLost, StaleGeneration
 from controller.ports.pool import Pool, Sandbox, SandboxSpec
+from tests.world.harness_box import kill_container, podman_pool
 from tests.world.machines import VERIFIER_LIMITS, Machines, qemu_machines
 from tests.world.pool import FakePool
 from tests.world.recorded_round import StepClock
@@ -37,10 +38,17 @@ def _fake() -> World:
     return World(pool, Machines.spec("sha256:" + "0" * 64, limits=VERIFIER_LIMITS), kill)
 
 
-@pytest.fixture(params=["fake", pytest.param("qemu", marks=pytest.mark.vm)])
+@pytest.fixture(
+    params=["fake", pytest.param("qemu", marks=pytest.mark.vm), pytest.param("podman", marks=pytest.mark.vm)]
+)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     if request.param == "fake":
         yield _fake()
+        return
+    if request.param == "podman":
+        with podman_pool() as pool:
+            spec = Machines.spec("sha256:" + "0" * 64, limits=VERIFIER_LIMITS)
+            yield World(pool, spec, lambda name: kill_container(pool, name))
         return
     with qemu_machines(tmp_path_factory.mktemp("pool")) as machines:
         yield World(machines.pool, machines.spec(machines.verifier.digest, limits=VERIFIER_LIMITS), machines.kill)

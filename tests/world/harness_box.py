@@ -18,7 +18,7 @@ import pytest
 
 from controller import run as run_stage
 from controller.adapters.image_store import ImageStore
-from controller.adapters.pool_podman import PodmanPool
+from controller.adapters.pool_podman import PREFIX, PodmanPool
 from controller.adapters.system_clock import SystemClock
 from controller.domain.ids import AttemptId
 from controller.domain.instant import InstantMs
@@ -186,26 +186,40 @@ def harness_box(place: str, directory: Path) -> Iterator[HarnessBox]:
     egress = str(directory / "egress.sock")
     far_end = FarEnd(egress, artifacts, clock)
     try:
-        with _podman(directory, egress) if place == "podman" else _qemu(directory, egress) as (sandbox, isolation):
+        with _podman(egress) if place == "podman" else _qemu(directory, egress) as (sandbox, isolation):
             yield HarnessBox(sandbox, isolation, artifacts, far_end, clock)
     finally:
         far_end.close()
 
 
 @contextmanager
-def _podman(directory: Path, egress: str) -> Iterator[tuple[Sandbox, Isolation]]:
+def podman_pool() -> Iterator[PodmanPool]:
+    """A podman pool without machines before and after; skips the test where this host's podman starts none."""
     # One storage for all runs: importing an image takes longer than every test together.
     pool = PodmanPool(ImageStore(IMAGES), IMAGES.parent / "test-podman", SystemClock())
-    spec = Machines.spec("sha256:" + "0" * 64, role=SandboxRole.RUNNER, egress_socket=egress)
+    pool.reap(at=InstantMs(2**53))
     try:
-        sandbox = pool.lease(spec)
+        pool.lease(Machines.spec("sha256:" + "0" * 64, name="trial"))
+        pool.destroy("trial", generation=1)
     except (MissingImage, SandboxLost) as error:
         pytest.skip(f"no podman pool here: {error}")
     try:
-        yield sandbox, pool.isolation
+        yield pool
     finally:
-        pool.destroy(spec.name, generation=spec.generation)
+        pool.reap(at=InstantMs(2**53))
     assert pool.inventory() == ()
+
+
+def kill_container(pool: PodmanPool, name: str) -> None:
+    """End a machine behind its pool's back."""
+    assert pool.podman("kill", f"{PREFIX}{name}").exit_code == 0
+
+
+@contextmanager
+def _podman(egress: str) -> Iterator[tuple[Sandbox, Isolation]]:
+    with podman_pool() as pool:
+        spec = Machines.spec("sha256:" + "0" * 64, role=SandboxRole.RUNNER, egress_socket=egress)
+        yield pool.lease(spec), pool.isolation
 
 
 @contextmanager
