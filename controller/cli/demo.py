@@ -46,7 +46,7 @@ def finish(round_dir: Path, as_json: bool) -> None:
     found = wiring.analyse_round(chosen, round_dir)
     bundle = wiring.publish_round(chosen, round_dir, round_dir / "release")
     wiring.point_bundle(round_dir, bundle)
-    checked = wiring.check_bundle(bundle, None)
+    checked = wiring.check_bundle(chosen, bundle, None)
     report = round_dir / "report.html"
     render.note(wiring.conclusion(found))
     render.note(wiring.describe_check(checked).splitlines()[-1])

@@ -27,9 +27,12 @@ def settle(round_dir: Round, as_json: Json = False) -> None:
 
 
 def analyse(
-    source: Annotated[Path, typer.Argument(help="A settled round's directory, or a dataset in JSON lines.")],
+    source: Annotated[
+        Path, typer.Argument(help="A settled round's directory, or a dataset in JSON lines.", exists=True)
+    ],
     protocol: Annotated[Literal["harness-round"], typer.Option(help="Whose rules decide.")] = "harness-round",
     seed: Annotated[str | None, typer.Option(help="64 hex digits; for a dataset file only.")] = None,
+    cases: Annotated[bool, typer.Option("--cases", help="SOURCE is a case file: answer it by id.")] = False,
     as_json: Json = False,
 ) -> None:
     """Estimates, intervals and decisions. For a round, also writes dataset.jsonl and analysis.json into it.
@@ -38,6 +41,10 @@ def analyse(
     """
     from controller import wiring
 
+    if cases:
+        answers = wiring.statistics_cases(source)
+        render.result(answers, as_json=True, text="")
+        return
     found = wiring.analyse_round(settings(), source) if source.is_dir() else wiring.analyse_dataset(source, seed=seed)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=wiring.conclusion(found))
 
@@ -68,5 +75,5 @@ def check(
     """
     from controller import wiring
 
-    report = wiring.check_bundle(bundle, key)
+    report = wiring.check_bundle(settings(), bundle, key)
     render.result(report.model_dump(mode="json"), as_json=as_json, text=wiring.describe_check(report))

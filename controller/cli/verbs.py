@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from controller.cli import control, demo, doctor, freeze, images, pool, release, serve, status, task, verify
+from controller.cli import control, demo, doctor, freeze, images, pool, price, release, serve, status, task, verify
 
 app = typer.Typer(
     name="fairtrial",
@@ -31,6 +31,7 @@ app.command()(release.settle)
 app.command()(release.analyse)
 app.command()(release.publish)
 app.command()(release.check)
+app.command()(price.price)
 app.command()(verify.verify)
 app.add_typer(pool.app, name="pool")
 app.add_typer(serve.app, name="serve")

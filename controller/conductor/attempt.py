@@ -9,8 +9,10 @@ classify  the last word              -> attempt-classified
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from controller import run as run_stage
 from controller.conductor import recovery
@@ -28,6 +30,9 @@ from controller.domain.statement import StatementKind
 from controller.errors import ControllerFault, LimitsNotEnforced, SandboxLost
 from controller.lease import lease, runner_spec
 from controller.settle import settle_attempt
+
+REASON_CHARS_MAX: Final = 500
+_PATH: Final = re.compile(r"(?<![\w.])/(?:[\w.@+-]+/)+([\w.@+-]+)")
 
 
 class CellHalts(Exception):
@@ -84,9 +89,14 @@ def execute(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
                 _run_in_machine(world, run, attempt)
             collected = run_stage.collect(world.artifacts, attempt_id, world.manifest.artifact_limits)
         except (SandboxLost, LimitsNotEnforced) as error:
-            fault = str(error)
+            fault = without_paths(str(error))
     close_attempt(world, attempt_id)
     _acknowledge(world, run, attempt, collected, fault)
+
+
+def without_paths(text: str) -> str:
+    """The text with every absolute path cut down to its last part: the log is published, our layout is not."""
+    return _PATH.sub(r"\1", text)[:REASON_CHARS_MAX]
 
 
 def _found(world: World, attempt: AttemptHistory) -> recovery.Found:

@@ -9,43 +9,69 @@ from controller.conductor.world import World
 from controller.destroy import destroy
 from controller.domain import bodies
 from controller.domain.ids import AttemptId
+from controller.domain.outcome import Gate, Verdict
 from controller.domain.plan import LogicalRun
 from controller.domain.statement import StatementKind
 from controller.domain.tree_stream import HarvestedTree, parse_tree_stream
 from controller.errors import InvalidInput, SandboxLost, TreeRejected
 from controller.lease import lease, verifier_spec
 
-VERIFY_LEASES_MAX: Final = (
-    3  # verification spends nothing, so a lost verifier machine is simply replaced, within reason
-)
+VERIFY_LEASES_MAX: Final = 3  # verification spends nothing, so a lost machine is simply replaced, within reason
 TREE_ARTIFACT: Final = "tree.jsonl"
 
 
 def verify_attempt(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
-    """Write the verdict. A harvest that can't be parsed is a failed gate, not an error."""
-    bundle = world.bundles[run.task]
-    harvested = _harvest(world, AttemptId(attempt.attempt_id))
+    """Write the verdict. A harvest that can't be parsed is a failed gate, not an error.
+
+    Raises SandboxLost when no verifier machine can be had: that is our trouble, and the round waits for us.
+    """
+    attempt_id = AttemptId(attempt.attempt_id)
+    harvested = _harvest(world, attempt_id)
+    judged: tuple[Verdict, bytes] | None = None
     for lease_number in range(1, VERIFY_LEASES_MAX + 1):
-        spec = verifier_spec(
-            AttemptId(attempt.attempt_id),
-            generation=lease_number + (world.epoch - 1) * VERIFY_LEASES_MAX,
-            limits=world.manifest.sandbox_limits,
-            image=world.manifest.images["vm-verifier"],
-            owner=world.owner,
-            verify_seconds=bundle.verify_seconds,
-        )
-        try:
-            sandbox = lease(world.pool, world.journal, world.clock, spec)
-            verdict, patch = world.verify(sandbox, bundle, harvested, world.patches)
+        judged = _judge_once(world, run, attempt_id, harvested, lease_number)
+        if judged is not None:
             break
-        except SandboxLost:
-            if lease_number == VERIFY_LEASES_MAX:
-                raise
-        finally:
-            destroy(world.pool, world.journal, world.clock, spec.name, generation=spec.generation)
-    world.files.create_file(world.round_dir / "patches" / f"{attempt.attempt_id}.patch", patch)
+    verdict, patch = judged or (_machines_lost(world, run), b"")
+    if verdict.patch_digest is not None:
+        world.files.create_file(world.round_dir / "patches" / f"{attempt_id}.patch", patch)
     body = bodies.VerdictReached(verdict=verdict, verifier_image=world.manifest.images["vm-verifier"])
-    world.journal.append(StatementKind.VERDICT, attempt.attempt_id, body, at=world.clock.now())
+    world.journal.append(StatementKind.VERDICT, attempt_id, body, at=world.clock.now())
+
+
+def _judge_once(
+    world: World, run: LogicalRun, attempt_id: AttemptId, harvested: HarvestedTree | str, lease_number: int
+) -> tuple[Verdict, bytes] | None:
+    """One verdict from one fresh machine; None when the machine was lost while it judged."""
+    bundle = world.bundles[run.task]
+    spec = verifier_spec(
+        attempt_id,
+        generation=lease_number + (world.epoch - 1) * VERIFY_LEASES_MAX,
+        limits=world.manifest.sandbox_limits,
+        image=world.manifest.images["vm-verifier"],
+        owner=world.owner,
+        verify_seconds=bundle.verify_seconds,
+    )
+    try:
+        sandbox = lease(world.pool, world.journal, world.clock, spec)
+        try:
+            return world.verify(sandbox, bundle, harvested, world.patches)
+        except SandboxLost:
+            return None
+    finally:
+        destroy(world.pool, world.journal, world.clock, spec.name, generation=spec.generation)
+
+
+def _machines_lost(world: World, run: LogicalRun) -> Verdict:
+    """Machines that can be had but die whenever they judge this patch are this patch's doing, and no excuse."""
+    detail = f"the verifier's machine was lost {VERIFY_LEASES_MAX} times while it judged this patch"
+    return Verdict(
+        passed=False,
+        gates=(Gate(name="hidden-verifier", passed=False, detail=detail),),
+        patch_digest=None,
+        changed_paths=(),
+        soundness=world.bundles[run.task].entry.soundness,
+    )
 
 
 def _harvest(world: World, attempt_id: AttemptId) -> HarvestedTree | str:

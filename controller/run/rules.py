@@ -9,7 +9,7 @@ from typing import Any, Final
 from controller.domain.limits import ArtifactLimits, SandboxLimits
 from controller.domain.outcome import EndKind
 from controller.domain.receipt import Collected, Found, IsolationReceipt, RunOrder
-from controller.domain.usage import AttemptAccount
+from controller.domain.usage import AttemptAccount, ZeroBillProof
 from controller.ports.pool import Isolation
 from controller.run.probes import PROBES, ordered_probes
 
@@ -22,6 +22,7 @@ LAST_ARTIFACT: Final = "exit.json"  # its presence means that everything before 
 ORDER_SCHEMA: Final = "fairtrial.order/1"
 CPU_PERIOD_US: Final = 100_000
 AGENT_UID: Final = 1000
+UNREACHABLE: Final = 502  # what the meter answers when it could not reach the provider
 EXIT_BYTES_MAX: Final = 2**16
 DISK: Final = "disk_bytes"  # an upper bound; every other wall must be found exactly as expected
 OVERHEAD_SECONDS_MAX: Final = 420  # probes before, and the walk and the uploads after the harness, under emulation
@@ -133,8 +134,12 @@ def judge_end(collected: Collected, mismatches: Sequence[str], account: AttemptA
 
 
 def _last_status(account: AttemptAccount) -> int | None:
+    """The provider's last answer; a provider that could not be reached counts as a bad gateway."""
     counted = [request for request in account.requests if request.counts]
-    return max(counted, key=lambda request: request.sequence).status if counted else None
+    if not counted:
+        return None
+    last = max(counted, key=lambda request: request.sequence)
+    return UNREACHABLE if last.zero_bill_proof is ZeroBillProof.NEVER_SENT else last.status
 
 
 def shim_fault(exit_code: int | None) -> str | None:

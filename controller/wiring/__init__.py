@@ -1,5 +1,6 @@
 """The composition root: settings become adapters, adapters become a world, and the command line calls nothing else."""
 
+from controller.wiring.cases import metering_cases, price_record, statistics_cases
 from controller.wiring.demo import next_demo_directory, point_bundle, point_latest
 from controller.wiring.freezing import freeze_plan
 from controller.wiring.releasing import (
@@ -31,13 +32,16 @@ __all__ = [
     "image_store",
     "load_bundle",
     "make_pool",
+    "metering_cases",
     "next_demo_directory",
     "point_bundle",
     "point_latest",
+    "price_record",
     "publish_round",
     "read_round",
     "read_status",
     "settle_round",
+    "statistics_cases",
     "system_clock",
     "verify_patch",
 ]

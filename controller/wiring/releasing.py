@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from controller.adapters.ledger_sqlite import SqliteLedger
+from controller.adapters.signer_file import read_keys
 from controller.adapters.system_clock import SystemClock
 from controller.analyse import analyse_bytes
 from controller.analyse.dataset import parse_dataset
@@ -19,8 +20,7 @@ from controller.domain.keys import KeyRing
 from controller.domain.usage import AttemptAccount
 from controller.errors import InvalidInput
 from controller.evidence.bundle import ANALYSIS, BUNDLE_BYTES_MAX, DATASET
-from controller.evidence.canonical import parse
-from controller.evidence.check import CheckReport, check
+from controller.evidence.check import CheckReport, check, choose_keys
 from controller.protocols.harness_round.estimates import Analysis
 from controller.publish import RoundRecords, publish
 from controller.publish.report import context_of_round, render_report
@@ -113,11 +113,13 @@ def _secrets(settings: Settings, found: OpenRound) -> list[bytes]:
     return [path.read_bytes() for path in paths if path.is_file()]
 
 
-def check_bundle(bundle: Path, key: Path | None) -> CheckReport:
+def check_bundle(settings: Settings, bundle: Path, key: Path | None) -> CheckReport:
     """Check a bundle offline. Raises BundleRejected naming the step that refuses it."""
     files = local_files().read_directory(bundle, bytes_max=BUNDLE_BYTES_MAX)
-    keys = parse(key.read_bytes(), KeyRing, key.name) if key else None
-    return check(files, HarnessRoundRecompute(), keys=keys)
+    own = settings.keys_dir / "publisher.pem"
+    local = KeyRing(keys=(publisher(settings).key,)) if own.is_file() else None
+    keys, trust = choose_keys(files, pinned=read_keys(key) if key else None, local=local)
+    return check(files, HarnessRoundRecompute(), keys=keys, trust=trust)
 
 
 def describe_check(report: CheckReport) -> str:

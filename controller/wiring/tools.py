@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from controller.adapters.egress_envoy import egress_digest
 from controller.adapters.files_durable import LocalFiles
 from controller.adapters.image_store import ImageStore
 from controller.adapters.journal_sql import SqlJournal
@@ -48,8 +49,8 @@ def image_store(settings: Settings) -> ImageStore:
 
 
 def image_digests(settings: Settings) -> dict[str, str]:
-    """Every baked image by name. What a manifest names."""
-    return {image.name: image.digest for image in image_store(settings).list()}
+    """Every baked image by name, and the egress proxy's program. What a manifest names."""
+    return {**image_store(settings).digests(), "egress-proxy": egress_digest()}
 
 
 def require_images(settings: Settings, names: Set[str]) -> dict[str, str]:

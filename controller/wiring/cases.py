@@ -1,0 +1,39 @@
+"""Anyone's numbers through our arithmetic: one usage record, or files of metering and statistics cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from controller.adapters.http_service import read_record
+from controller.analyse.cases import run_cases as run_statistics
+from controller.domain.rate_card import RateCard
+from controller.errors import InvalidInput
+from controller.meter import cases as metering
+from controller.meter import price_usage
+
+
+def price_record(usage: Path, card: Path, dialect: str) -> dict[str, Any]:
+    """Classes, units and exact cost. Raises UnpricedUsage, InvalidInput naming file and field."""
+    return price_usage(dialect, _json(usage), read_record(card, RateCard)).model_dump(mode="json")
+
+
+def metering_cases(source: Path) -> list[dict[str, Any]]:
+    """Every priced case of the file, in its order."""
+    document = _json(source)
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{source}: must be an object with `cards` and `priced`")
+    return metering.run_cases(document)
+
+
+def statistics_cases(source: Path) -> dict[str, Any]:
+    """The answer to every case of the file, by id."""
+    return run_statistics(source.read_bytes(), name=source.name)
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path}: not readable as JSON: {error}") from error
