@@ -36,6 +36,7 @@ EGRESS: Final = "/run/fairtrial/egress.sock"
 COMMAND_SECONDS: Final = 120.0
 IMPORT_SECONDS: Final = 600.0
 ENGINE_SECONDS: Final = 20.0
+ENGINE_IDLE_SECONDS: Final = 120  # then the engine of a controller that was killed ends by itself
 POLL_SECONDS: Final = 0.05
 FILES_MAX: Final = 20_000
 PROCESSES: Final = 4096  # far above the limit of the control group, which is the one that counts
@@ -182,7 +183,7 @@ class PodmanPool:
         self._state.mkdir(parents=True, exist_ok=True)
         path = self._state / f"engine-{self._clock.now()}.sock"
         process = subprocess.Popen(
-            ["podman", "system", "service", "--time=0", f"unix://{path}"],
+            ["podman", "system", "service", f"--time={ENGINE_IDLE_SECONDS}", f"unix://{path}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

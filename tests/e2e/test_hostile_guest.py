@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +13,7 @@ from controller.domain.receipt import ProbeOutcome
 from controller.domain.tree_stream import parse_tree_stream
 from controller.domain.usage import AttemptAccount
 from controller.errors import SandboxLost
-from controller.run import judge_end
+from controller.run import execute, judge_end
 from tests.world.harness_box import BASE, LIMITS, TOKEN, HarnessBox, Outcome, harness_box
 
 pytestmark = pytest.mark.vm
@@ -233,3 +235,22 @@ def test_a_full_disk_does_not_stop_the_uploads(box: HarnessBox) -> None:
     assert " 100% " in outcome.log
     assert outcome.collected.tree is not None
     assert set(parse_tree_stream(outcome.collected.tree, LIMITS).tree) == set(BASE)
+
+
+def test_a_container_that_outlived_its_controller_is_waited_for(box: HarnessBox) -> None:
+    if box.isolation.value == "vm":
+        pytest.skip("an SSH connection does not survive a fork; the podman pool opens one per call")
+    order = box.order("sleep 12; echo done")
+    controller = os.fork()
+    if controller == 0:
+        try:
+            execute(box.sandbox, order)
+        finally:
+            os._exit(0)
+    status = f"/scratch/attempt/{order.attempt_id}/state/status"
+    waiting = f'for i in $(seq 600); do test -e "{status}" && exit 0; sleep 0.1; done; exit 1'
+    assert box.sandbox.exec(["sh", "-c", waiting], timeout_seconds=90).exit_code == 0
+    os.kill(controller, signal.SIGKILL)
+    os.waitpid(controller, 0)
+    outcome = box.carry_out(order)
+    assert (outcome.result.exit_code, outcome.log) == (0, "done\n")
