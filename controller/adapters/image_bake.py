@@ -28,7 +28,7 @@ SUBUID_FIRST: Final = 100_000
 ROOTFS, KERNEL, INITRD, CA_KEY, HOST_KEY = "rootfs.qcow2", "vmlinuz", "initrd", "ssh_ca", "ssh_host_key.pub"
 PACKAGES, HARNESSES, PROBE = "packages.txt", "harnesses.qcow2", "probe.tar"
 GUEST_PROGRAMS: Final = ("serial_ssh.py", "read_regular.py")  # of controller/guest; the others travel with each attempt
-PROBE_APPLETS: Final = ("cat", "dd", "echo", "env", "head", "id", "ls", "mount", "sh", "sleep", "stat", "true", "wget")
+PROBE_APPLETS: Final = ("cat", "dd", "echo", "env", "head", "id", "ls", "mount", "sh", "sleep", "stat", "true")
 
 
 class BaseRecipe(Record):

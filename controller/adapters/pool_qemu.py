@@ -20,15 +20,15 @@ from typing import Final
 
 from controller.adapters import image_bake, qemu_process
 from controller.adapters.containers_docker import DockerContainers
-from controller.adapters.image_store import ImageStore
+from controller.adapters.image_store import RUNNER, VERIFIER, ImageStore, Progress
 from controller.adapters.qemu_accelerator import AcceleratorProbe, accelerator
 from controller.adapters.qemu_process import Qmp, Shape
 from controller.adapters.qemu_ssh import Channel, Credentials, engine_stream
 from controller.adapters.qemu_warm import WarmState, ensure_warm
 from controller.domain.instant import InstantMs
-from controller.domain.limits import SandboxLimits
+from controller.domain.limits import GIB, SandboxLimits
 from controller.domain.record import Record
-from controller.errors import ControllerFault, SandboxLost, StaleGeneration
+from controller.errors import ControllerFault, MissingImage, SandboxLost, StaleGeneration
 from controller.ports.clock import Clock
 from controller.ports.entropy import Entropy
 from controller.ports.pool import (
@@ -47,6 +47,8 @@ NAME_PATTERN: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # a DNS label, as
 CONNECT_SECONDS: Final = 90.0
 CONSOLE_BYTES: Final = 8192
 STRIPES: Final = 256
+VERIFIER_CPUS_MAX: Final = 2  # a verdict is one program's, not a contest of speed
+VERIFIER_MEMORY_MAX: Final = 2 * GIB
 READ_REGULAR: Final = "python3 -I -S /usr/lib/fairtrial/read_regular.py"
 READ_SECONDS: Final = 120.0
 
@@ -100,6 +102,19 @@ class QemuPool:
             entropy=self._entropy,
             credentials=_credentials(image.path),
         )
+
+    def prepare(self, progress: Progress = lambda step, done, total: None) -> None:
+        """Make the warm states of the newest images at the default limits, so that no attempt waits for one.
+
+        Raises MissingImage before the images are baked, SandboxLost when a machine does not boot.
+        """
+        for done, (name, role) in enumerate(((RUNNER, SandboxRole.RUNNER), (VERIFIER, SandboxRole.VERIFIER))):
+            progress(f"warm state of {name}", done, 2)
+            image = self._store.find(name)
+            if image is None:
+                raise MissingImage(f"not baked yet: {name}")
+            self.warm(image, role, SandboxLimits(), network=role is SandboxRole.RUNNER)
+        progress("warm states", 2, 2)
 
     def lease(self, spec: SandboxSpec) -> Sandbox:
         """A machine that answers; see the port. The first lease of a kind of hardware also makes its warm state."""
@@ -342,9 +357,12 @@ class QemuSandbox:
 
 def _shape(role: SandboxRole, limits: SandboxLimits, *, network: bool) -> Shape:
     runner = role is SandboxRole.RUNNER
+    cpus, memory = limits.vm_cpus, limits.vm_memory_bytes
+    if not runner:
+        cpus, memory = min(cpus, VERIFIER_CPUS_MAX), min(memory, VERIFIER_MEMORY_MAX)
     return Shape(
-        cpus=limits.vm_cpus,
-        memory_bytes=limits.vm_memory_bytes // 2**20 * 2**20,
+        cpus=cpus,
+        memory_bytes=memory // 2**20 * 2**20,
         scratch_bytes=limits.disk_bytes if runner else None,
         harnesses=runner,
         network=network,

@@ -5,6 +5,7 @@ root=$1
 in_root() { chroot "$root" "$@"; }
 
 cp -rT --no-preserve=mode,ownership "$FAIRTRIAL_FILES" "$root"
+chmod 0755 "$root/usr/lib/fairtrial/conmon"
 
 in_root useradd --uid 1000 --user-group --create-home --home-dir /var/lib/runner --shell /bin/sh runner
 in_root useradd --system --user-group --no-create-home --shell /usr/sbin/nologin egress
