@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Final
 
-from controller.domain.limits import ArtifactLimits, SandboxLimits
+from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
+from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.outcome import EndKind
 from controller.domain.receipt import Collected, Found, IsolationReceipt, RunOrder
 from controller.domain.usage import AttemptAccount, ZeroBillProof
@@ -112,13 +114,21 @@ def _holds(name: str, expected: Found, found: Found) -> bool:
     return type(found) is type(expected) and found == expected
 
 
-def judge_end(collected: Collected, mismatches: Sequence[str], account: AttemptAccount) -> tuple[EndKind, str]:
-    """How the attempt ended, and the reason in one line. Only what was witnessed from outside the harness decides."""
+def judge_end(
+    collected: Collected, mismatches: Sequence[str], account: AttemptAccount, limits: SpendLimits | None = None
+) -> tuple[EndKind, str]:
+    """How the attempt ended, and the reason in one line. Only what was witnessed from outside the harness decides.
+
+    With `limits`, an attempt whose settled cost is above its ceiling ended at a hard limit, refused or not.
+    """
     if mismatches:
         return EndKind.INFRASTRUCTURE, mismatches[0]
     limit = next((refusal for refusal in account.refusals if refusal.limit), None)
     if limit is not None:
         return EndKind.HARD_LIMIT, f"the meter refused a request: {limit.reason}"
+    spent = sum((usd_from_text(request.usd) for request in account.requests if request.usd), Fraction(0))
+    if limits is not None and spent > usd_from_text(limits.usd_per_attempt):
+        return EndKind.HARD_LIMIT, f"cost {usd_to_text(spent)} USD is above the ceiling of {limits.usd_per_attempt} USD"
     ended = collected.exit
     if ended is None:
         return EndKind.HARNESS_CRASH, "the container ended before its exit record was handed in"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.domain.launch import LaunchContract
-from controller.domain.limits import ArtifactLimits, SandboxLimits
+from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
 from controller.domain.outcome import EndKind, HarnessExit
 from controller.domain.receipt import Collected, IsolationReceipt, RunOrder
 from controller.domain.usage import AttemptAccount
@@ -148,6 +148,15 @@ def test_an_unenforced_limit_is_excused_for_containers_only() -> None:
 )
 def test_how_an_attempt_ended(fields: dict[str, Any], seen: AttemptAccount, kind: EndKind) -> None:
     assert judge_end(collected(**fields), (), seen)[0] is kind
+
+
+@pytest.mark.parametrize(("usd", "kind"), [("1.00", EndKind.NORMAL), ("1.0000000001", EndKind.HARD_LIMIT)])
+def test_a_crossed_ceiling_is_a_hard_limit_even_when_nothing_was_refused(usd: str, kind: EndKind) -> None:
+    seen = account(200, 200)
+    rows = tuple(row.model_copy(update={"usd": usd if row.sequence == 1 else "0"}) for row in seen.requests)
+    spent = AttemptAccount(attempt_id=seen.attempt_id, requests=rows, refusals=(), open=False)
+    assert judge_end(collected(exit_code=0), (), spent, SpendLimits())[0] is kind
+    assert judge_end(collected(exit_code=0), (), spent)[0] is EndKind.NORMAL
 
 
 def test_a_mismatch_outweighs_everything() -> None:
