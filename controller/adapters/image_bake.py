@@ -67,7 +67,7 @@ def bake_base(work: Path, out: Path, *, recipes: Path, guest: Sequence[Path], lo
     shutil.copytree(recipes / "files", files)
     authority = _write_authority(out / CA_KEY)
     (files / "etc/ssh/fairtrial_ca.pub").write_bytes(authority)
-    (files / "usr/lib/fairtrial").mkdir(parents=True)
+    (files / "usr/lib/fairtrial").mkdir(parents=True, exist_ok=True)
     for source in guest:
         shutil.copy(source, files / "usr/lib/fairtrial" / source.name)
     _bootstrap(root, files, recipe, customize=recipes / "customize.sh", log=log)
