@@ -10,30 +10,27 @@ import contextlib
 import fcntl
 import os
 import re
-import shlex
 import shutil
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from controller.adapters import image_bake, qemu_process
-from controller.adapters.containers_docker import DockerContainers
 from controller.adapters.image_store import RUNNER, VERIFIER, ImageStore, Progress
 from controller.adapters.qemu_accelerator import AcceleratorProbe, accelerator
 from controller.adapters.qemu_process import Qmp, Shape
-from controller.adapters.qemu_ssh import Channel, Credentials, engine_stream
+from controller.adapters.qemu_sandbox import FACTS, MachineFacts, QemuSandbox, read_facts
+from controller.adapters.qemu_ssh import Channel, Credentials
 from controller.adapters.qemu_warm import WarmState, ensure_warm
 from controller.domain.instant import InstantMs
 from controller.domain.limits import GIB, SandboxLimits
-from controller.domain.record import Record
 from controller.errors import ControllerFault, MissingImage, SandboxLost, StaleGeneration
 from controller.ports.clock import Clock
 from controller.ports.entropy import Entropy
 from controller.ports.pool import (
     DestroyReceipt,
-    ExecResult,
     ImageRef,
     Isolation,
     Sandbox,
@@ -42,27 +39,10 @@ from controller.ports.pool import (
     SandboxSpec,
 )
 
-FACTS: Final = "facts.json"
 NAME_PATTERN: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # a DNS label, as the attempt ids are
-CONNECT_SECONDS: Final = 90.0
-CONSOLE_BYTES: Final = 8192
 STRIPES: Final = 256
 VERIFIER_CPUS_MAX: Final = 2  # a verdict is one program's, not a contest of speed
 VERIFIER_MEMORY_MAX: Final = 2 * GIB
-READ_REGULAR: Final = "python3 -I -S /usr/lib/fairtrial/read_regular.py"
-READ_SECONDS: Final = 120.0
-
-
-class _MachineFacts(Record):
-    """`facts.json`: the intent to run this machine, and all that is known of it besides its processes."""
-
-    name: str
-    role: SandboxRole
-    generation: int
-    owner: str
-    created_at: InstantMs
-    expires_at: InstantMs
-    image: str  # directory of the image
 
 
 class QemuPool:
@@ -124,7 +104,7 @@ class QemuPool:
         warm = self.warm(image, spec.role, spec.limits, network=spec.egress_socket is not None)
         with self._locked(spec.name):
             directory = self._directory(spec.name)
-            known = _read_facts(directory)
+            known = read_facts(directory)
             if known is not None and known.generation > spec.generation:
                 raise StaleGeneration(
                     f"{spec.name}: generation {known.generation} holds the lease, not {spec.generation}"
@@ -147,7 +127,7 @@ class QemuPool:
     def find(self, name: str) -> Sandbox | None:
         """The live machine of that name, or None."""
         directory = self._directory(name)
-        facts = _read_facts(directory)
+        facts = read_facts(directory)
         return None if facts is None or not qemu_process.processes(directory) else self._sandbox(facts)
 
     def destroy(self, name: str, *, generation: int) -> DestroyReceipt:
@@ -159,8 +139,8 @@ class QemuPool:
         """Every machine with a directory, dead remains included, by name."""
         found = []
         for directory in self._directories():
-            if (facts := _read_facts(directory)) is not None:
-                found.append(_facts(facts, alive=bool(qemu_process.processes(directory))))
+            if (facts := read_facts(directory)) is not None:
+                found.append(facts.public(directory))
         return tuple(found)
 
     def reap(self, *, at: InstantMs) -> tuple[DestroyReceipt, ...]:
@@ -168,7 +148,7 @@ class QemuPool:
         receipts = []
         for directory in self._directories():
             with self._locked(directory.name):
-                facts = _read_facts(directory)
+                facts = read_facts(directory)
                 if facts is None or facts.expires_at <= at or not qemu_process.processes(directory):
                     receipts.append(self._destroy(directory.name, facts.generation if facts else 0))
         return tuple(receipts)
@@ -183,7 +163,7 @@ class QemuPool:
 
     def _destroy(self, name: str, generation: int) -> DestroyReceipt:
         directory = self._directory(name)
-        facts = _read_facts(directory)
+        facts = read_facts(directory)
         if facts is not None:
             if facts.generation > generation:
                 raise StaleGeneration(f"{name}: generation {facts.generation} holds the lease, not {generation}")
@@ -226,9 +206,9 @@ class QemuPool:
         if sandbox.exec(["systemctl", "set-property", "--runtime", "user-1000.slice", *properties]).exit_code != 0:
             raise SandboxLost(f"{spec.name}: the engine's slice does not take its limits")
 
-    def _write_facts(self, spec: SandboxSpec, image: ImageRef) -> _MachineFacts:
+    def _write_facts(self, spec: SandboxSpec, image: ImageRef) -> MachineFacts:
         now = self._clock.now()
-        facts = _MachineFacts(
+        facts = MachineFacts(
             name=spec.name,
             role=spec.role,
             generation=spec.generation,
@@ -253,16 +233,18 @@ class QemuPool:
         shutil.rmtree(directory, ignore_errors=True)
         return pids
 
-    def _sandbox(self, facts: _MachineFacts) -> QemuSandbox:
+    def _sandbox(self, facts: MachineFacts) -> QemuSandbox:
         directory = self._directory(facts.name)
         with self._channels_lock:
             key = (facts.name, facts.created_at)
             if key not in self._channels:
                 credentials = _credentials(Path(facts.image))
-                self._channels[key] = Channel(directory, credentials, self._clock, self._entropy)
+                self._channels[key] = Channel(
+                    directory, credentials, self._clock, self._entropy, lambda: read_facts(directory) == facts
+                )
             return QemuSandbox(facts, directory, self._channels[key])
 
-    def _forget(self, facts: _MachineFacts) -> None:
+    def _forget(self, facts: MachineFacts) -> None:
         with self._channels_lock:
             channel = self._channels.pop((facts.name, facts.created_at), None)
         if channel is not None:
@@ -287,74 +269,6 @@ class QemuPool:
             yield
 
 
-class QemuSandbox:
-    """The Sandbox port over one machine's SSH channel."""
-
-    def __init__(self, facts: _MachineFacts, directory: Path, channel: Channel) -> None:
-        self._facts = facts
-        self._directory = directory
-        self._channel = channel
-
-    @property
-    def facts(self) -> SandboxFacts:
-        """Who holds the machine, and whether its process lives now."""
-        return _facts(self._facts, alive=bool(qemu_process.processes(self._directory)))
-
-    def connect(self) -> None:
-        """Open the channel. Raises SandboxLost when the machine does not answer."""
-        self._channel.connect(timeout_seconds=CONNECT_SECONDS)
-
-    def exec(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout_seconds: float = 60.0, output_bytes_max: int = 2**20
-    ) -> ExecResult:
-        """Run one command as root of the machine; see the port."""
-        return self._channel.exec(
-            shlex.join(argv), stdin=stdin, timeout_seconds=timeout_seconds, output_bytes_max=output_bytes_max
-        )
-
-    def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
-        """Create a file, with its parent directories, owned by root; it appears whole or not at all."""
-        parent = shlex.quote(str(PurePosixPath(path).parent))
-        target, temporary = shlex.quote(path), shlex.quote(f"{path}.fairtrial-new")
-        command = f"mkdir -p -- {parent} && (umask 077; cat > {temporary}) && chmod {mode:o} {temporary}"
-        result = self._run(f"{command} && mv -fT -- {temporary} {target}", stdin=data)
-        if result.exit_code != 0:
-            raise SandboxLost(f"{self._facts.name}: {path}: {result.stderr.decode(errors='replace').strip()[:200]}")
-
-    def read_file(self, path: str, *, bytes_max: int) -> bytes:
-        """Read a regular file with one link and no symbolic link on its path; see the port."""
-        command = f"{READ_REGULAR} {shlex.quote(path)} {bytes_max}"
-        result = self._channel.exec(command, stdin=b"", timeout_seconds=READ_SECONDS, output_bytes_max=bytes_max)
-        if result.exit_code != 0 or result.truncated:
-            reason = result.stderr.decode(errors="replace").strip()[:200] or f"larger than {bytes_max} bytes"
-            raise SandboxLost(f"{self._facts.name}: {path}: {reason}")
-        return result.stdout
-
-    @contextlib.contextmanager
-    def containers(self) -> Iterator[DockerContainers]:
-        """The rootless container engine inside the machine (runner role only)."""
-        if self._facts.role is not SandboxRole.RUNNER:
-            raise ControllerFault(f"{self._facts.name}: a {self._facts.role} has no container engine")
-        containers = DockerContainers(lambda: engine_stream(self._channel))
-        try:
-            yield containers
-        finally:
-            containers.close()
-
-    def console(self) -> str:
-        """The last lines of the machine's console, for a person."""
-        try:
-            with (self._directory / qemu_process.CONSOLE_LOG).open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - CONSOLE_BYTES))
-                return file.read().decode(errors="replace")
-        except OSError:
-            return ""
-
-    def _run(self, command: str, *, stdin: bytes) -> ExecResult:
-        return self._channel.exec(command, stdin=stdin, timeout_seconds=READ_SECONDS, output_bytes_max=4096)
-
-
 def _shape(role: SandboxRole, limits: SandboxLimits, *, network: bool) -> Shape:
     runner = role is SandboxRole.RUNNER
     cpus, memory = limits.vm_cpus, limits.vm_memory_bytes
@@ -371,25 +285,6 @@ def _shape(role: SandboxRole, limits: SandboxLimits, *, network: bool) -> Shape:
 
 def _credentials(image: Path) -> Credentials:
     return Credentials(image / image_bake.CA_KEY, image / image_bake.HOST_KEY)
-
-
-def _facts(facts: _MachineFacts, *, alive: bool) -> SandboxFacts:
-    return SandboxFacts(
-        name=facts.name,
-        role=facts.role,
-        generation=facts.generation,
-        owner=facts.owner,
-        created_at=facts.created_at,
-        expires_at=facts.expires_at,
-        alive=alive,
-    )
-
-
-def _read_facts(directory: Path) -> _MachineFacts | None:
-    try:
-        return _MachineFacts.model_validate_json((directory / FACTS).read_bytes())
-    except (OSError, ValueError):
-        return None
 
 
 def _fsync_directory(path: Path) -> None:

@@ -8,6 +8,7 @@ import logging
 import select
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +74,16 @@ class Credentials:
 class Channel:
     """One SSH connection to one machine; commands run in parallel over it. Every failure is SandboxLost."""
 
-    def __init__(self, directory: Path, credentials: Credentials, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        credentials: Credentials,
+        clock: Clock,
+        entropy: Entropy,
+        is_ours: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`is_ours` is asked before every connection, so that a stale holder never reaches its successor's machine."""
+        self._is_ours = is_ours
         self._directory = directory
         self._credentials = credentials
         self._clock = clock
@@ -91,6 +101,8 @@ class Channel:
             if self._transport is not None and self._transport.is_active():
                 return
             self._close()
+            if not self._is_ours():
+                raise SandboxLost(f"{self._directory.name}: the machine is gone, or a newer holder has its name")
             try:
                 self._open(timeout_seconds)
             except (OSError, EOFError, paramiko.SSHException) as error:

@@ -80,12 +80,15 @@ def test_a_file_comes_back_as_it_was_written(world: World) -> None:
 
 
 def test_the_same_generation_adopts_and_a_newer_one_starts_afresh(world: World) -> None:
-    world.lease().write_file("/srv/mark", b"first")
+    first = world.lease()
+    first.write_file("/srv/mark", b"first")
     assert world.lease().read_file("/srv/mark", bytes_max=10) == b"first"
     newer = world.lease(generation=2)
     assert newer.facts.generation == 2
     with pytest.raises(SandboxLost):
         newer.read_file("/srv/mark", bytes_max=10)
+    with pytest.raises(SandboxLost):
+        first.exec(["true"])
 
 
 def test_a_stale_holder_can_neither_lease_nor_destroy(world: World) -> None:
