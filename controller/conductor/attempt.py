@@ -142,7 +142,7 @@ def _acknowledge(
         receipt_digest, refused, self_usd = None, 0, None
     else:
         limits = world.manifest.sandbox_limits
-        mismatches = run_stage.receipt_mismatches(collected.receipt, limits)
+        mismatches = run_stage.receipt_mismatches(collected.receipt, limits, isolation=world.pool.isolation)
         end, reason = run_stage.judge_end(collected, mismatches, account)
         wall_ms = collected.exit.wall_ms if collected.exit else 0
         missing = collected.missing

@@ -80,6 +80,8 @@ def test_a_kill_at_any_moment_loses_nothing_and_repeats_nothing(aftermath: After
                 rounds.resolve(simulation.journal, simulation.clock, run, "lost", "the machine died")
         results = simulation.conduct(simulation.world())
         assert set(results.values()) == {running.SCORED}, f"killed at {kill_at}: {results}"
+        outcomes = {run: history.scored for run, history in run_histories(simulation.journal.statements()).items()}
+        assert all(scored is not None and scored.outcome == "success" for scored in outcomes.values()), outcomes
         check_outside_world(simulation, results)
     assert (halted > 0) == (aftermath == "dies"), "a cell is halted exactly when its machine died after it had spent"
 

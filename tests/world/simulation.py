@@ -334,7 +334,7 @@ def _receipt(name: str, limits: SandboxLimits) -> bytes:
             "schema_version": "fairtrial.receipt/1",
             "attempt_id": name,
             "found": expected_walls(limits),
-            "disk_bytes": limits.disk_bytes,
+            "unenforced": [],
             "probes": [
                 {"name": probe.name, "kind": probe.kind, "outcome": "refused", "detail": "unreachable"}
                 for probe in PROBES
