@@ -76,7 +76,7 @@ class QemuPool:
         """The warm state that a lease of this kind restores, made now if need be. Raises SandboxLost."""
         return ensure_warm(
             image,
-            _shape(role, limits, network=network),
+            machine_shape(role, limits, network=network),
             self.probe(image).accelerator,
             clock=self._clock,
             entropy=self._entropy,
@@ -269,7 +269,8 @@ class QemuPool:
             yield
 
 
-def _shape(role: SandboxRole, limits: SandboxLimits, *, network: bool) -> Shape:
+def machine_shape(role: SandboxRole, limits: SandboxLimits, *, network: bool) -> Shape:
+    """The virtual hardware for a role: all that was asked for a runner, little for a verifier."""
     runner = role is SandboxRole.RUNNER
     cpus, memory = limits.vm_cpus, limits.vm_memory_bytes
     if not runner:

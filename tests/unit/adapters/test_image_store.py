@@ -42,6 +42,10 @@ def test_what_was_never_baked_is_not_there(tmp_path: Path) -> None:
 
 def test_the_digest_changes_with_the_name_the_recipe_and_any_file(tmp_path: Path) -> None:
     base = write_image(tmp_path, "vm-runner", "aa", "2")
-    changes = [{"name": "other"}, {"recipe_digest": "sha256:" + "9" * 64}, {"files": {"rootfs.qcow2": RECIPE}}]
+    changes: list[dict[str, object]] = [
+        {"name": "other"},
+        {"recipe_digest": "sha256:" + "9" * 64},
+        {"files": {"rootfs.qcow2": RECIPE}},
+    ]
     digests = {base.model_copy(update=change).digest() for change in changes} | {base.digest()}
     assert len(digests) == 4
