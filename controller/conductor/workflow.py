@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from dbos import DBOS, DBOSConfiguredInstance, SetWorkflowID, WorkflowHandle
+from dbos import DBOS, SetWorkflowID, WorkflowHandle
 
 from controller.conductor import running
 from controller.conductor.attempt import ATTEMPT_STEPS
@@ -18,34 +18,32 @@ POLL_SECONDS: Final = 0.2
 UNFINISHED: Final = frozenset({"PENDING", "ENQUEUED", "DELAYED"})
 
 
-@DBOS.dbos_class()
-class RunWorkflows(DBOSConfiguredInstance):
-    """The workflow and its steps, bound to one world. Arguments and results are strings: a restart can replay them."""
+# The engine stores and replays arguments, so a workflow is given strings and finds its world by the round's name.
+_runners: Final[dict[str, running.Runner]] = {}
 
-    def __init__(self, world: World, name: str) -> None:
-        self._runner = running.Runner(world)
-        super().__init__(config_name=name)
 
-    @DBOS.workflow()
-    def conduct(self, run_id: str) -> str:
-        """Work on one logical run until it is scored, halted or stopped."""
-        while True:
-            planned = self.plan(run_id)
-            if planned in (running.SCORED, running.HALTED, running.STOPPED):
-                return planned
-            for step in ATTEMPT_STEPS:
-                if self.act(run_id, planned, step.name) == running.HALTED:
-                    return running.HALTED
+@DBOS.workflow()
+def conduct(round_id: str, run_id: str) -> str:
+    """Work on one logical run until it is scored, halted or stopped."""
+    while True:
+        planned = plan(round_id, run_id)
+        if planned in (running.SCORED, running.HALTED, running.STOPPED):
+            return planned
+        for step in ATTEMPT_STEPS:
+            if act(round_id, run_id, planned, step.name) == running.HALTED:
+                return running.HALTED
 
-    @DBOS.step()
-    def plan(self, run_id: str) -> str:
-        """See `Runner.plan_next`."""
-        return self._runner.plan_next(run_id)
 
-    @DBOS.step()
-    def act(self, run_id: str, attempt: str, step_name: str) -> str:
-        """See `Runner.act`."""
-        return self._runner.act(run_id, attempt, step_name)
+@DBOS.step()
+def plan(round_id: str, run_id: str) -> str:
+    """See `Runner.plan_next`."""
+    return _runners[round_id].plan_next(run_id)
+
+
+@DBOS.step()
+def act(round_id: str, run_id: str, attempt: str, step_name: str) -> str:
+    """See `Runner.act`."""
+    return _runners[round_id].act(run_id, attempt, step_name)
 
 
 def conduct_round(world: World, database: Path, *, fleet_size: int, on_progress: Callable[[], None]) -> dict[str, str]:
@@ -63,22 +61,24 @@ def conduct_round(world: World, database: Path, *, fleet_size: int, on_progress:
             "log_level": "CRITICAL",  # failures are raised to the caller below, once
         }
     )
-    workflows = RunWorkflows(world, world.manifest.round_id)
+    round_id = world.manifest.round_id
+    _runners[round_id] = running.Runner(world)
     DBOS.launch()
     try:
         DBOS.register_queue(QUEUE, worker_concurrency=fleet_size, polling_interval_sec=POLL_SECONDS)
-        handles = {run.id: _handle(workflows, run.id) for run in world.manifest.schedule}
+        handles = {run.id: _handle(round_id, run.id) for run in world.manifest.schedule}
         return _wait(world, handles, on_progress)
     finally:
         DBOS.destroy()
+        del _runners[round_id]
 
 
-def _handle(workflows: RunWorkflows, run_id: str) -> WorkflowHandle[str]:
+def _handle(round_id: str, run_id: str) -> WorkflowHandle[str]:
     past = sorted(DBOS.list_workflows(workflow_id_prefix=f"{run_id}#"), key=lambda status: int(status.created_at or 0))
     if past and past[-1].status in UNFINISHED:
         return DBOS.retrieve_workflow(past[-1].workflow_id)
     with SetWorkflowID(f"{run_id}#{len(past) + 1}"):
-        return DBOS.enqueue_workflow(QUEUE, workflows.conduct, run_id)
+        return DBOS.enqueue_workflow(QUEUE, conduct, round_id, run_id)
 
 
 def _wait(world: World, handles: dict[str, WorkflowHandle[str]], on_progress: Callable[[], None]) -> dict[str, str]:
