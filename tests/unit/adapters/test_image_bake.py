@@ -29,7 +29,8 @@ def make_rootfs(root: Path) -> Path:
 
 
 def read_newc(archive: bytes) -> dict[str, bytes]:
-    files, offset = {}, 0
+    files: dict[str, bytes] = {}
+    offset = 0
     while True:
         assert archive[offset : offset + 6] == b"070701"
         fields = [int(archive[offset + 6 + 8 * n : offset + 14 + 8 * n], 16) for n in range(13)]
