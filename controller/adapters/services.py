@@ -100,8 +100,8 @@ class Service:
                 break
             deadline = time.monotonic() + patience
             while _start_ticks(pid) == started and time.monotonic() < deadline:
-                _reap(pid)
                 time.sleep(POLL_SECONDS)
+            _reap(pid)
         if _start_ticks(pid) == started:
             raise ControllerFault(f"the service {self.name} (pid {pid}) does not end")
         self._record.unlink(missing_ok=True)

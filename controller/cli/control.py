@@ -14,28 +14,37 @@ if TYPE_CHECKING:
     from controller.conductor.status import RoundStatus
 
 
-def start(round_dir: Round, as_json: Json = False) -> None:
+Release = Annotated[bool, typer.Option("--release", help="Then settle, analyse, publish and check as well.")]
+
+
+def start(round_dir: Round, release: Release = False, as_json: Json = False) -> None:
     """Conduct a frozen and authorized round to its end.
 
     Example: fairtrial start rounds/demo-1
     """
-    conduct(round_dir, as_json)
+    conduct(round_dir, release, as_json)
 
 
-def resume(round_dir: Round, as_json: Json = False) -> None:
+def resume(round_dir: Round, release: Release = False, as_json: Json = False) -> None:
     """Take up a round whose controller was stopped or killed; nothing done is done again.
 
     Example: fairtrial resume rounds/latest
     """
-    conduct(round_dir, as_json)
+    conduct(round_dir, release, as_json)
 
 
-def conduct(round_dir: Path, as_json: bool) -> None:
+def conduct(round_dir: Path, release: bool, as_json: bool) -> None:
     """Both verbs are one act: whatever is unfinished is worked on."""
+    from controller.cli.release import finish
     from controller.cli.status import describe
 
     found = conduct_quietly(round_dir)
+    if release:
+        finish(round_dir, as_json)
+        return
     render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
+    if found.state == "finished":
+        render.note(f"next: fairtrial settle {round_dir}, then analyse, publish and check")
 
 
 def conduct_quietly(round_dir: Path) -> RoundStatus:

@@ -77,3 +77,23 @@ def check(
 
     report = wiring.check_bundle(settings(), bundle, key)
     render.result(report.model_dump(mode="json"), as_json=as_json, text=wiring.describe_check(report))
+
+
+def finish(round_dir: Path, as_json: bool) -> None:
+    """Settle, analyse, publish and check a conducted round; print where the report is."""
+    from controller import wiring
+
+    chosen = settings()
+    wiring.settle_round(chosen, round_dir)
+    found = wiring.analyse_round(chosen, round_dir)
+    bundle = wiring.publish_round(chosen, round_dir, round_dir / "release")
+    wiring.point_bundle(round_dir, bundle)
+    checked = wiring.check_bundle(chosen, bundle, None)
+    report = round_dir / "report.html"
+    render.note(wiring.conclusion(found))
+    render.note(wiring.describe_check(checked).splitlines()[-1])
+    render.result(
+        {"round": str(round_dir), "report": str(report), "bundle": str(bundle), "checked": True},
+        as_json=as_json,
+        text=f"report: {report}",
+    )

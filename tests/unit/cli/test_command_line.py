@@ -1,0 +1,161 @@
+"""The command line answers fast, explains itself, and turns every fault into one screen with its own exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller.adapters.round_lock import round_lock
+from controller.cli.__main__ import main
+from tests.world.simulation import Simulation
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("FAIRTRIAL_ROUNDS_DIR", str(tmp_path / "rounds"))
+    monkeypatch.setenv("FAIRTRIAL_RUNTIME_DIR", str(tmp_path / "run"))
+
+
+def screen(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command."""
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def verbs() -> list[str]:
+    import typer
+
+    from controller.cli.verbs import app
+
+    command = typer.main.get_command(app)
+    return sorted(getattr(command, "commands", {}))
+
+
+def test_help_names_every_verb_and_each_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(verbs()) >= 18
+    groups = ("images", "pool", "serve", "task")
+    for verb in verbs():
+        code, out, _ = screen(capsys, verb, "--help")
+        assert code == 0
+        assert verb in groups or f"Example: fairtrial {verb}" in out, f"{verb} has no example"
+
+
+def test_help_starts_without_the_heavy_libraries() -> None:
+    program = (
+        "import sys; from controller.cli.__main__ import main; main(['--help']);"
+        "heavy = {'numpy', 'dbos', 'docker', 'paramiko', 'aiohttp', 'sqlalchemy', 'pydantic'} & set(sys.modules);"
+        "sys.exit(str(sorted(heavy)) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("verb", ["status", "start", "resume", "settle", "authorize", "stop"])
+def test_a_round_that_does_not_exist_is_one_screen(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = screen(capsys, verb, str(tmp_path / "nowhere"))
+    assert code == 71
+    assert out == ""
+    assert "nowhere" in err
+    for part in ("Whose part:", "What to do:", "Exit code:   71"):
+        assert part in err
+    assert len(err.splitlines()) <= 24
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("round_id: [", "plan.yaml"),
+        ("round_id: Bad Name\n", "round_id"),
+        ("{}", "replicates"),
+        ("round_id: a\nround_id: b\n", "round_id"),
+        ("\x00", "plan.yaml"),
+    ],
+)
+def test_a_malformed_plan_names_file_and_field(
+    text: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(text)
+    code, _, err = screen(capsys, "freeze", str(plan), "--out", str(tmp_path / "round"))
+    assert code == 64
+    assert "plan.yaml" in err
+    assert expected in err
+    assert not (tmp_path / "round").exists()
+
+
+def test_an_unknown_harness_is_named_with_those_that_are_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = Path(__file__).parents[3] / "policies" / "rounds" / "demo.yaml"
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(demo.read_text().replace("harness: codex", "harness: nobody"))
+    code, _, err = screen(capsys, "freeze", str(plan), "--out", str(tmp_path / "round"))
+    assert code == 66
+    assert "nobody" in err
+    assert "mini-swe-agent" in err
+
+
+def test_missing_images_are_named_with_what_to_do(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    demo = Path(__file__).parents[3] / "policies" / "rounds" / "demo.yaml"
+    code, _, err = screen(capsys, "freeze", str(demo), "--out", str(tmp_path / "round"))
+    assert code == 67
+    assert "vm-runner" in err
+    assert "fairtrial images build" in err
+
+
+def test_a_round_that_another_controller_holds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulation = Simulation(tmp_path)
+    with round_lock(simulation.directory):
+        done = subprocess.run([sys.executable, "-c", _LOCK, str(simulation.directory)], capture_output=True, text=True)
+    assert done.returncode == 82, done.stderr
+    assert str(os.getpid()) in done.stderr
+
+
+_LOCK = """
+import sys
+from pathlib import Path
+from controller.adapters.round_lock import round_lock
+from controller.cli.render import error
+from controller.errors import FairtrialError
+try:
+    with round_lock(Path(sys.argv[1])):
+        pass
+except FairtrialError as fault:
+    sys.exit(error(fault))
+"""
+
+
+def test_wrong_usage_exits_2_and_a_bad_setting_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert screen(capsys, "freeze")[0] == 2
+    assert screen(capsys, "no-such-verb")[0] == 2
+    monkeypatch.setenv("FAIRTRIAL_FLEET_SIZE", "many")
+    code, _, err = screen(capsys, "pool", "list")
+    assert code == 72
+    assert "FAIRTRIAL_FLEET_SIZE" in err
+
+
+def test_price_refuses_what_it_does_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card = Path(__file__).parents[3] / "policies" / "rounds" / "rate-card-rehearsal.json"
+    usage = tmp_path / "usage.json"
+    usage.write_text(json.dumps({"usage": {"input_tokens": 10, "output_tokens": 1, "new_counter_tokens": 5}}))
+    code, _, err = screen(capsys, "price", str(usage), "--card", str(card), "--dialect", "anthropic")
+    assert code == 98
+    assert "new_counter_tokens" in err
+
+
+def test_json_goes_to_stdout_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulation = Simulation(tmp_path)
+    code, out, _ = screen(capsys, "status", str(simulation.directory), "--json")
+    assert code == 0
+    assert json.loads(out)["state"] == "frozen"
