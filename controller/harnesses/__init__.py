@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Final
 
 from controller.errors import UnknownHarness
-from controller.harnesses.adapter import HarnessAdapter
 from controller.harnesses.codex import CodexCli
 from controller.harnesses.mini_swe_agent import MiniSweAgent
+from controller.ports.harness import HarnessAdapter
 
 HARNESSES: Final[Mapping[str, HarnessAdapter]] = MappingProxyType(
     {adapter.name: adapter for adapter in (CodexCli(), MiniSweAgent())}
@@ -28,4 +28,4 @@ def unknown_harness(name: str) -> UnknownHarness:
     return UnknownHarness(f"harness {name!r} is not known; known harnesses: {', '.join(sorted(HARNESSES))}")
 
 
-__all__ = ["HARNESSES", "HarnessAdapter", "unknown_harness"]
+__all__ = ["HARNESSES", "unknown_harness"]

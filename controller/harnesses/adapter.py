@@ -1,58 +1,15 @@
-"""What an adapter offers, and the places inside a harness container that all of them share."""
+"""What all adapters share: the places inside a harness container, its environment, and the reading of settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
-from controller.domain.launch import LaunchContext, LaunchContract
-from controller.domain.outcome import SelfReport
-from controller.domain.usage import Dialect
 from controller.errors import InvalidPlan
 
 HOME: Final = "/home/agent"
 BIN: Final = "/opt/harness/bin"
 COUNT_MAX: Final = 10**12  # no attempt counts higher, and signed JSON holds no integer above 2**53
-
-
-class HarnessAdapter(Protocol):
-    """One harness at one version."""
-
-    @property
-    def name(self) -> str:
-        """The slug by which plans name it."""
-        ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def image(self) -> str:
-        """The name of its image recipe."""
-        ...
-
-    @property
-    def dialect(self) -> Dialect:
-        """The provider API it speaks."""
-        ...
-
-    def check_settings(self, settings: Mapping[str, str]) -> None:
-        """Raises InvalidPlan naming every setting that the harness does not know or whose value it can't take."""
-        ...
-
-    def launch(self, context: LaunchContext) -> LaunchContract:
-        """How to start it for one attempt. Raises InvalidPlan for settings it does not know."""
-        ...
-
-    def self_report(self, files: Mapping[str, bytes], log: bytes) -> SelfReport:
-        """What it says of itself: `files` by report path, `log` its standard output and error.
-
-        Hostile bytes give an empty report, never an error: nothing depends on it.
-        """
-        ...
 
 
 def base_environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A harness adapter: how one coding-agent harness is started, and what it says of itself afterwards."""
+"""A harness adapter: how one coding-agent harness at one version is started, and what it says of itself afterwards."""
 
 from __future__ import annotations
 
@@ -11,25 +11,40 @@ from controller.domain.usage import Dialect
 
 
 class HarnessAdapter(Protocol):
-    @property
-    def name(self) -> str: ...
+    """Pure: it starts nothing and reads nothing."""
 
     @property
-    def version(self) -> str: ...
+    def name(self) -> str:
+        """The slug by which plans name it."""
+        ...
 
     @property
     def title(self) -> str: ...
 
     @property
+    def version(self) -> str: ...
+
+    @property
     def image(self) -> str:
-        """The name of its baked container image."""
+        """The name of its baked container image, which is also that of its recipe."""
         ...
 
     @property
-    def dialect(self) -> Dialect: ...
+    def dialect(self) -> Dialect:
+        """The provider API it speaks."""
+        ...
 
-    def launch(self, context: LaunchContext) -> LaunchContract: ...
+    def check_settings(self, settings: Mapping[str, str]) -> None:
+        """Raises InvalidPlan naming every setting that the harness does not know or whose value it can't take."""
+        ...
+
+    def launch(self, context: LaunchContext) -> LaunchContract:
+        """How to start it for one attempt. Raises InvalidPlan for settings it does not know."""
+        ...
 
     def self_report(self, files: Mapping[str, bytes], log: bytes) -> SelfReport:
-        """From untrusted bytes; anything unreadable is None, never an error."""
+        """What it says of itself: `files` by report path, `log` its standard output and error.
+
+        Hostile bytes give an empty report, never an error: nothing depends on it.
+        """
         ...

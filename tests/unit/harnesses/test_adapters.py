@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from controller.domain.launch import LaunchContext
 from controller.domain.outcome import SelfReport
 from controller.errors import InvalidPlan
-from controller.harnesses import HARNESSES, HarnessAdapter, unknown_harness
+from controller.harnesses import HARNESSES, unknown_harness
+from controller.ports.harness import HarnessAdapter
 
 ASSETS = Path(__file__).parents[2] / "assets" / "rehearsal"
 TOKEN = "rt_0123456789abcdef"
