@@ -13,11 +13,11 @@ from controller.analyse.holm import interval
 from controller.analyse.quantile import Pooled, nearest_rank
 from controller.analyse.replicates import Ordered, WholeReplicates
 from controller.analyse.resample import Int64s
-from controller.analyse.show import NOT_APPLICABLE, shown
 from controller.analyse.table import ArmTable, ByTask
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
 from controller.domain.money import usd_to_text
 from controller.protocols.harness_round.estimates import ArmAnalysis, Estimate, TaskRecord, Unit, VisibilityRecord
+from controller.protocols.harness_round.show import NOT_APPLICABLE, shown
 
 QUANTILES: Final = {"p50": Fraction(1, 2), "p90": Fraction(9, 10)}
 _METRICS: Final[tuple[tuple[str, Unit], ...]] = (

@@ -13,10 +13,10 @@ from controller.analyse.enumerate import sign_flip_p
 from controller.analyse.holm import HolmInterval, holm_intervals
 from controller.analyse.plan import PlanInputs
 from controller.analyse.replicates import Replicates, WholeReplicates
-from controller.analyse.show import NOT_APPLICABLE, p_shown, shown
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
 from controller.protocols.harness_round.decision import Bounds, PairEvidence, Thresholds, decide, sentence
 from controller.protocols.harness_round.estimates import Comparison, PairAnalysis
+from controller.protocols.harness_round.show import NOT_APPLICABLE, p_shown, shown
 
 Criterion = Literal["success", "cost", "time"]
 _NULLS: Final[dict[Criterion, Fraction]] = {"success": Fraction(0), "cost": Fraction(1), "time": Fraction(1)}

@@ -12,10 +12,10 @@ from math import gcd
 from controller.analyse.plan import PlanInputs
 from controller.domain.dataset import AttemptRow, LogicalRunRow
 from controller.domain.outcome import EndKind
+from controller.domain.rating import PROMPT_CLASSES
 
 # Ended from outside before the harness came to an end of its own: the time it would have taken is at least this.
-CUT_SHORT = frozenset({EndKind.TIMEOUT, EndKind.HARD_LIMIT, EndKind.INFRASTRUCTURE})
-INPUT_CLASSES = ("in", "read", "w5m", "w1h", "w30m", "w12h", "in_audio", "in_image")
+CUT_SHORT = frozenset({EndKind.TIMEOUT, EndKind.HARD_LIMIT, EndKind.INFRASTRUCTURE, EndKind.WRITTEN_OFF})
 
 
 ByTask = list[list[int]]
@@ -142,7 +142,7 @@ def cache_hit_rate(arm: ArmTable) -> Fraction | None:
         return None
     attempts = [attempt for run in arm.all_runs for attempt in run.attempts]
     read = sum(attempt.tokens.get("read", 0) for attempt in attempts)
-    total = sum(attempt.tokens.get(name, 0) for attempt in attempts for name in INPUT_CLASSES)
+    total = sum(attempt.tokens.get(name, 0) for attempt in attempts for name in PROMPT_CLASSES)
     return Fraction(read, total) if total else None
 
 

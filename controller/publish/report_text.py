@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from controller.domain.exact import decimal_text
+from controller.protocols.harness_round.show import shown
 
 TEXT_MAX: Final = 600  # of one untrusted string; the whole stands in the dataset
 # C0 and C1 controls, soft and zero-width characters, and everything that turns the direction of a line.
@@ -23,4 +23,4 @@ def plain(text: object) -> str:
 
 def percent(share: str) -> str:
     """An exact share such as "2/3" as `66.7 %`."""
-    return f"{decimal_text(100 * Fraction(share), 1)} %"
+    return shown(Fraction(share), "share")

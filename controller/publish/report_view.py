@@ -1,4 +1,4 @@
-"""What the template shows, prepared: letters for arms, sentences, plots, rows. Nothing here is estimated anew."""
+"""What the template shows, prepared: letters for arms, sentences, plots, tables. Nothing here is estimated anew."""
 
 from __future__ import annotations
 
@@ -10,103 +10,29 @@ from functools import cached_property
 
 from markupsafe import Markup
 
-from controller.domain.dataset import AttemptRow, LogicalRunRow
+from controller.domain.dataset import LogicalRunRow
 from controller.domain.exact import Exact, decimal_text, exact_from_text
 from controller.domain.instant import instant_text
 from controller.domain.money import usd_display, usd_from_text
-from controller.domain.outcome import RETRYABLE, EndKind
-from controller.domain.plan import Arm
+from controller.domain.outcome import EndKind
 from controller.protocols.harness_round.decision import sentence
-from controller.protocols.harness_round.estimates import ArmAnalysis, Estimate, PairAnalysis, pair_evidence
+from controller.protocols.harness_round.estimates import Estimate, PairAnalysis, pair_evidence
 from controller.publish import figures, report_facts
 from controller.publish.report_context import Incident, ReportContext
+from controller.publish.report_rows import (
+    END_WORDS,
+    ArmView,
+    Finding,
+    LedgerView,
+    PairView,
+    TaskView,
+    attempts,
+    cell,
+    run_name,
+)
 from controller.publish.report_text import plain
 
 SENTENCES_MAX = 8  # of the conclusion's list; the comparisons below hold them all
-END_WORDS = {
-    EndKind.NORMAL: "ended normally",
-    EndKind.HARNESS_CRASH: "harness crashed",
-    EndKind.TIMEOUT: "timed out",
-    EndKind.HARD_LIMIT: "hit a hard limit",
-    EndKind.PROVIDER_ERROR: "provider error",
-    EndKind.INFRASTRUCTURE: "infrastructure fault",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ArmView:
-    """One arm with the letter it carries through the page."""
-
-    key: str
-    arm: Arm
-    model: str
-    found: ArmAnalysis
-    plot: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class PairView:
-    """One comparison. `verdict` is empty when there is no reliable difference."""
-
-    first: ArmView
-    second: ArmView
-    found: PairAnalysis
-    sentence: str
-    verdict: str
-    plot: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class CellView:
-    """How many repeats of one task succeeded under one arm; `fill` is that share in whole percent."""
-
-    text: str
-    fill: int
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class TaskView:
-    id: str
-    title: str
-    stratum: str
-    visibility: str
-    cells: tuple[CellView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptView:
-    """One attempt, or a logical run that has none; `outcome` stands on the run's scored attempt only."""
-
-    task: str
-    replicate: int
-    number: str
-    attempt_id: str
-    ended: str
-    reason: str
-    usd: str
-    time: str
-    requests: str
-    verified: str
-    outcome: str
-    success: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerView:
-    """Every attempt of one arm."""
-
-    arm: ArmView
-    runs: int
-    attempts: tuple[AttemptView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A logical run worth naming under exclusions, with why."""
-
-    run: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -208,7 +134,7 @@ class View:
                 title=entries[task].title,
                 stratum=entries[task].stratum,
                 visibility=entries[task].visibility,
-                cells=tuple(_cell(arm, place) for arm in self.arms),
+                cells=tuple(cell(arm, place) for arm in self.arms),
             )
             for place, task in enumerate(self.context.analysis.task_ids)
         )
@@ -222,7 +148,7 @@ class View:
             LedgerView(
                 arm=arm,
                 runs=len(by_arm[arm.arm.id]),
-                attempts=tuple(view for row in by_arm[arm.arm.id] for view in _attempts(row)),
+                attempts=tuple(view for row in by_arm[arm.arm.id] for view in attempts(row)),
             )
             for arm in self.arms
         )
@@ -230,7 +156,7 @@ class View:
     @cached_property
     def invalid(self) -> tuple[Finding, ...]:
         return tuple(
-            Finding(_run_name(row), "some request has no usage record and no zero-bill proof")
+            Finding(run_name(row), "some request has no usage record and no zero-bill proof")
             for row in self.context.rows
             if row.outcome == "invalid"
         )
@@ -238,7 +164,7 @@ class View:
     @cached_property
     def missing(self) -> tuple[Finding, ...]:
         return tuple(
-            Finding(_run_name(row), "predeclared, without a scored outcome")
+            Finding(run_name(row), "predeclared, without a scored outcome")
             for row in self.context.rows
             if row.outcome == "missing"
         )
@@ -246,7 +172,7 @@ class View:
     @cached_property
     def would_have_passed(self) -> tuple[Finding, ...]:
         return tuple(
-            Finding(_run_name(row), f"attempt {attempt.number} {END_WORDS[attempt.end]}; its patch passes verification")
+            Finding(run_name(row), f"attempt {attempt.number} {END_WORDS[attempt.end]}; its patch passes verification")
             for row in self.context.rows
             for attempt in row.attempts
             if attempt.would_have_passed and row.outcome != "success"
@@ -360,56 +286,3 @@ def _rate_plot(rate: Estimate) -> Markup:
 def _fraction(text: str | None) -> Fraction:
     value: Exact | None = exact_from_text(text)
     return value if isinstance(value, Fraction) else Fraction(0)
-
-
-def _cell(arm: ArmView, place: int) -> CellView:
-    record = arm.found.tasks[place]
-    notes = []
-    if record.unknown:
-        notes.append(f"{record.unknown} invalid or missing")
-    if record.would_have_passed:
-        notes.append(f"{record.would_have_passed} would have passed")
-    fill = 100 * record.successes // record.replicates
-    return CellView(f"{record.successes}/{record.replicates}", fill, "; ".join(notes))
-
-
-def _time(wall_ms: int) -> str:
-    """Seconds, or minutes from ten minutes on, as in the estimates."""
-    if wall_ms < 600_000:
-        return f"{decimal_text(Fraction(wall_ms, 1000), 1)} s"
-    return f"{decimal_text(Fraction(wall_ms, 60_000), 1)} min"
-
-
-def _run_name(row: LogicalRunRow) -> str:
-    return f"{row.task}.{row.arm}.r{row.replicate}"
-
-
-def _attempts(row: LogicalRunRow) -> list[AttemptView]:
-    if not row.attempts:
-        return [
-            AttemptView(
-                task=row.task, replicate=row.replicate, number="none", attempt_id="", ended="never ran", reason="",
-                usd="", time="", requests="", verified="", outcome=row.outcome, success=False,
-            )
-        ]  # fmt: skip
-    return [_attempt(row, attempt) for attempt in row.attempts]
-
-
-def _attempt(row: LogicalRunRow, attempt: AttemptRow) -> AttemptView:
-    scored = attempt.number == row.scored_attempt
-    retried = not scored and attempt.end in RETRYABLE
-    passed = {True: "passed", False: "failed", None: "not verified"}[attempt.verified]
-    return AttemptView(
-        task=row.task,
-        replicate=row.replicate,
-        number=str(attempt.number),
-        attempt_id=attempt.attempt_id,
-        ended=END_WORDS[attempt.end],
-        reason=attempt.reason,
-        usd="unknown" if attempt.usd is None else usd_display(usd_from_text(attempt.usd)),
-        time=_time(attempt.wall_ms),
-        requests=str(attempt.requests),
-        verified=f"{passed}, not counted" if attempt.would_have_passed else passed,
-        outcome=row.outcome if scored else "retried" if retried else "",
-        success=scored and row.outcome == "success",
-    )

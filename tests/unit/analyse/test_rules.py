@@ -98,9 +98,10 @@ def test_the_faster_arm_wins_when_cost_also_ties() -> None:
     assert (decision.rule, decision.winner) == ("time", "b")
 
 
-def test_a_censored_time_wins_nothing_for_the_arm_it_belongs_to() -> None:
+@pytest.mark.parametrize("end", [EndKind.TIMEOUT, EndKind.HARD_LIMIT, EndKind.INFRASTRUCTURE, EndKind.WRITTEN_OFF])
+def test_a_censored_time_wins_nothing_for_the_arm_it_belongs_to(end: EndKind) -> None:
     """An arm whose p90 was cut at the limit may be slower without bound, so it is never called faster."""
-    cut = attempt(end=EndKind.TIMEOUT, wall_ms=30_000, verified=None)
+    cut = attempt(end=end, wall_ms=30_000, verified=None)
     rows = [
         run(
             f"t{task:03d}", arm, replicate, success=arm == "b" or replicate < 3, wall_ms=60_000,

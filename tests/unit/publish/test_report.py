@@ -10,6 +10,7 @@ import pytest
 from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
 from controller.publish.report import Fact, Incident, ReportContext, render_report
+from controller.publish.report_rows import END_WORDS
 from controller.publish.report_text import plain
 from tests.world.reports import TITLES, context_of
 from tests.world.rounds import attempt, realistic, run
@@ -140,6 +141,14 @@ def test_it_names_what_is_invalid_missing_or_would_have_passed() -> None:
     assert "t1.a.r2: predeclared, without a scored outcome" in text
     assert "t1.b.r1: attempt 1 harness crashed; its patch passes verification" in text
     assert "the cost of 2 of 4 logical runs is unknown, and unknown is not zero" in text
+
+
+@pytest.mark.parametrize("end", EndKind)
+def test_every_way_to_end_has_words(end: EndKind) -> None:
+    ended = attempt(end=end, reason="as told", verified=end is EndKind.NORMAL)
+    rows = [run(task, arm, 1, attempts=[ended], success=False) for task in ("t1", "t2") for arm in ("a", "b")]
+    text = outline(render_report(context_of(rows))).text
+    assert text.count(END_WORDS[end]) >= 4
 
 
 def test_untrusted_strings_stay_text() -> None:
