@@ -15,6 +15,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
+from controller.adapters.files_durable import sync_directory
 from controller.adapters.sqlite_writer import SqliteWriter
 from controller.domain.ids import AttemptId, sha256_digest
 from controller.domain.instant import InstantMs
@@ -106,7 +107,7 @@ class FsArtifacts:
         directory = self._root / attempt_id
         if not directory.is_dir():
             directory.mkdir(mode=0o700, exist_ok=True)
-            _fsync_directory(self._root)
+            sync_directory(self._root)
         temporary = directory / f".{name}.{secrets.token_hex(8)}"
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -121,7 +122,7 @@ class FsArtifacts:
                     raise InvalidInput(f"artifacts: {attempt_id}/{name} was stored before with other bytes") from None
         finally:
             temporary.unlink(missing_ok=True)
-        _fsync_directory(directory)
+        sync_directory(directory)
 
     def _bytes(self, attempt_id: str, name: str, *, bytes_max: int) -> bytes:
         descriptor = os.open(self._root / attempt_id / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -195,11 +196,3 @@ def _stored(row: tuple[Any, ...]) -> StoredArtifact:
     return StoredArtifact(
         attempt_id=AttemptId(row[0]), name=row[1], digest=row[2], bytes=row[3], received_at=InstantMs(row[4])
     )
-
-
-def _fsync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,7 +10,6 @@ rehearsal.json   what the scripted model plays (optional)
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -19,11 +18,12 @@ from pydantic import Field, StringConstraints, ValidationError
 from controller.adapters.archive_tree import read_archive
 from controller.adapters.git_patch import GitPatches
 from controller.adapters.rehearsal.script import parse_script
+from controller.adapters.strict_toml import strict_toml
 from controller.adapters.task_sources import TaskSource, TaskSources
 from controller.domain.globs import matches_any, pattern_fault
 from controller.domain.ids import Slug, sha256_digest
 from controller.domain.plan import TaskEntry, Visibility
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.domain.task import TaskBundle
 from controller.domain.tree import REGULAR, TreeFile, changed_paths, tree_digest
 from controller.errors import ImageRecipeFailed, InvalidInput, InvalidTask
@@ -150,23 +150,13 @@ def _check_files(directory: Path, files: dict[str, bytes]) -> TaskFile:
 
 def _parse_toml(path: Path, data: bytes, faults: list[str]) -> TaskFile | None:
     try:
-        fields = tomllib.loads(data.decode())
-        return TaskFile.model_validate(_tuples(fields))
+        return TaskFile.model_validate(strict_toml(data))
     except ValidationError as error:
-        for fault in error.errors(include_url=False):
-            field = ".".join(str(part) for part in fault["loc"]) or "(whole file)"
-            faults.append(f"{path}: {field}: {fault['msg']}")
+        faults += [f"{path}: {fault}" for fault in field_faults(error)]
     except ValueError as error:
         if data:
             faults.append(f"{path}: (whole file): {error}")
     return None
-
-
-def _tuples(value: object) -> object:
-    """TOML arrays as tuples, since strict records take no lists for them."""
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 def _patched(base: dict[str, TreeFile], patch: bytes, origin: str) -> dict[str, TreeFile]:

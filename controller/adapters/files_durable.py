@@ -1,8 +1,9 @@
-"""The DurableFiles port on a local file system: temporary name, fsync, rename, fsync of the directory."""
+"""Files of this machine: the DurableFiles port (temporary name, fsync, rename, fsync of the directory), and digests."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from controller.domain.ids import Digest
 from controller.errors import DiskFull, InvalidInput
 
 
@@ -29,13 +31,13 @@ class LocalFiles:
                 for name, data in files.items():
                     _write_below(temporary, name, data)
                 for directory in (*(p for p in temporary.rglob("*") if p.is_dir()), temporary):
-                    _sync_directory(directory)
+                    sync_directory(directory)
                 temporary.chmod(0o755)
                 temporary.rename(path)
             except BaseException:
                 shutil.rmtree(temporary, ignore_errors=True)
                 raise
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
 
     def create_file(self, path: Path, data: bytes) -> None:
         with _io_errors(path):
@@ -51,7 +53,7 @@ class LocalFiles:
                     raise
             finally:
                 temporary.unlink()
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
 
     def read_directory(self, path: Path, *, bytes_max: int) -> dict[str, bytes]:
         if not path.is_dir():
@@ -104,7 +106,14 @@ def _write(descriptor: int, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_directory(path: Path) -> None:
+def file_digest(path: Path) -> Digest:
+    """`sha256:<hex>` of a file of any size. Raises OSError."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

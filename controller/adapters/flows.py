@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from controller.adapters.strict_toml import strict_toml
 from controller.domain.ids import Digest, Slug, sha256_digest
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.errors import InvalidInput
 
 Method = Literal["GET", "HEAD", "POST", "PUT"]
@@ -92,27 +92,15 @@ def load_flows(path: Path) -> Flows:
     """Parse the policy. Raises InvalidInput naming the file and every wrong field."""
     try:
         raw = path.read_bytes()
-        document = tomllib.loads(raw.decode("utf-8"))
+        document = strict_toml(raw)
     except OSError as error:
         raise InvalidInput(f"{path}: can't be read: {error.strerror}") from error
     except ValueError as error:
         raise InvalidInput(f"{path}: is not TOML: {error}") from None
     try:
-        # TOML has arrays where the record has tuples; strictness stays on for every scalar.
-        parsed = FlowsFile.model_validate(_frozen(document))
+        parsed = FlowsFile.model_validate(document)
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(str(part) for part in fault['loc']) or 'file'}: {fault['msg']}" for fault in error.errors()
-        )
-        raise InvalidInput(f"{path}: {faults}") from None
+        raise InvalidInput(f"{path}: {'; '.join(field_faults(error))}") from None
     except re.error as error:
         raise InvalidInput(f"{path}: path_pattern: {error}") from None
     return Flows(digest=sha256_digest(raw), limits=parsed.limits, flows=parsed.flow, answers=parsed.answer)
-
-
-def _frozen(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return tuple(_frozen(inner) for inner in value)
-    return value

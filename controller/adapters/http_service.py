@@ -18,7 +18,7 @@ import uvloop
 from aiohttp import web
 from pydantic import ValidationError
 
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.errors import FairtrialError, InvalidInput, PortOccupied
 
 SOCKET_PATH_BYTES_MAX: Final = 107  # the kernel's sockaddr_un
@@ -132,6 +132,4 @@ def read_record(path: Path, kind: type[R]) -> R:
     except OSError as error:
         raise InvalidInput(f"{path}: can't be read: {error.strerror}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the whole file"
-        raise InvalidInput(f"{path}: {field}: {first['msg']}") from None
+        raise InvalidInput(f"{path}: {field_faults(error)[0]}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.adapters import image_bake, image_harness
+from controller.adapters.files_durable import file_digest
 from controller.domain.ids import Digest, sha256_digest
 from controller.domain.record import Record
 from controller.errors import MissingImage
@@ -23,7 +23,6 @@ RUNNER, VERIFIER = "vm-runner", "vm-verifier"
 MANIFEST: Final = "image.json"
 PACKAGE_ROOT: Final = Path(__file__).resolve().parents[1]
 RECIPES: Final = PACKAGE_ROOT.parent / "images"
-CHUNK_BYTES: Final = 2**20
 _NO_RECIPE: Final = sha256_digest(b"")
 
 
@@ -117,12 +116,12 @@ class ImageStore:
         self._root.mkdir(parents=True, exist_ok=True)
         with _locked(self._root / "build.lock"):
             self.log.write_bytes(b"")
-            harnesses = image_harness.harness_names(self._recipes / "recipes")
+            harnesses = self.harness_names()
             total = len(harnesses) + 3
             progress("machine: root file system", 0, total)
             base = self._build_base()
             probe = base / image_bake.PROBE
-            tars = {"probe": Harness(recipe_digest=_NO_RECIPE, tar=str(probe), tar_digest=_file_digest(probe))}
+            tars = {"probe": Harness(recipe_digest=_NO_RECIPE, tar=str(probe), tar_digest=file_digest(probe))}
             for number, name in enumerate(harnesses, start=1):
                 progress(name, number, total)
                 tars[name] = self._build_harness(name)
@@ -176,7 +175,7 @@ class ImageStore:
         image_bake.check_machine()
         stamp.unlink(missing_ok=True)
         tar = image_harness.build_harness_rootfs(name, recipes, work, lambda step, done, total: None, self.log)
-        built = Harness(recipe_digest=recipe, tar=str(tar), tar_digest=_file_digest(tar))
+        built = Harness(recipe_digest=recipe, tar=str(tar), tar_digest=file_digest(tar))
         stamp.write_text(built.model_dump_json(), encoding="utf-8")
         return built
 
@@ -234,7 +233,7 @@ def _write_manifest(out: Path, name: str, recipe: Digest) -> None:
     paths = sorted(path for path in out.iterdir() if path.name not in {image_bake.CA_KEY, MANIFEST})
     size = sum(path.stat().st_blocks * 512 for path in paths)
     manifest = ImageManifest(
-        name=name, recipe_digest=recipe, files={path.name: _file_digest(path) for path in paths}, size_bytes=size
+        name=name, recipe_digest=recipe, files={path.name: file_digest(path) for path in paths}, size_bytes=size
     )
     (out / MANIFEST).write_text(manifest.model_dump_json(indent=2), encoding="utf-8")
 
@@ -242,16 +241,8 @@ def _write_manifest(out: Path, name: str, recipe: Digest) -> None:
 def _files_digest(paths: Iterable[Path]) -> Digest:
     files = [path for path in paths if path.is_file() and path.suffix not in {".pyc", ".md"}]
     return sha256_digest(
-        "\n".join(f"{path.name} {path.stat().st_mode & 0o111:o} {_file_digest(path)}" for path in files).encode()
+        "\n".join(f"{path.name} {path.stat().st_mode & 0o111:o} {file_digest(path)}" for path in files).encode()
     )
-
-
-def _file_digest(path: Path) -> Digest:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return f"sha256:{digest.hexdigest()}"
 
 
 def _short(digest: Digest) -> str:

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from pydantic import ValidationError
 
 from controller.domain.keys import KeyRing, PublicKey
+from controller.domain.record import field_faults
 from controller.errors import InvalidInput
 
 
@@ -64,9 +65,7 @@ def read_keys(path: Path) -> KeyRing:
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InvalidInput(f"{path}: {field}: {first['msg']}") from error
+        raise InvalidInput(f"{path}: {field_faults(error, whole='the file')[0]}") from error
 
 
 def _generate(path: Path) -> None:

@@ -18,6 +18,7 @@ from controller.domain.dataset import LogicalRunRow
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.money import usd_from_text
 from controller.domain.outcome import EndKind
+from controller.domain.record import field_faults
 from controller.errors import InvalidInput
 
 BYTES_MAX: Final = 512 * 2**20
@@ -112,9 +113,7 @@ def _parse_line(line: bytes) -> tuple[list[str], LogicalRunRow | None]:
     try:
         return [], LogicalRunRow.model_validate_json(line)
     except ValidationError as error:
-        return [
-            f"{'.'.join(str(part) for part in problem['loc']) or 'row'}: {problem['msg']}" for problem in error.errors()
-        ], None
+        return [*field_faults(error, whole="row")], None
 
 
 def _row_problems(row: LogicalRunRow) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""The base of every record: frozen, strict, and closed to unknown fields."""
+"""The base of every record: frozen, strict, and closed to unknown fields; and what to say of one that is refused."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Record(BaseModel):
@@ -12,3 +12,11 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", ser_json_inf_nan="null")
+
+
+def field_faults(error: ValidationError, *, whole: str = "(whole file)") -> tuple[str, ...]:
+    """Every fault of a refused record as `field.path: what is wrong`; `whole` stands for a fault of no one field."""
+    return tuple(
+        f"{'.'.join(str(part) for part in item['loc']) or whole}: {item['msg']}"
+        for item in error.errors(include_url=False)
+    )

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import rfc8785
 from pydantic import ValidationError
 
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.errors import NotCanonical
 
 R = TypeVar("R", bound=Record)
@@ -76,9 +76,7 @@ def parse(data: bytes, kind: type[R], where: str = "input") -> R:
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the record"
-        raise NotCanonical(f"{where}: {field}: {first['msg']}") from error
+        raise NotCanonical(f"{where}: {field_faults(error, whole='the record')[0]}") from error
 
 
 def lines(records: Iterable[Record]) -> bytes:

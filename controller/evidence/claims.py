@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from controller.domain import bodies
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.domain.statement import Statement, StatementKind
 from controller.errors import NotCanonical
 
@@ -41,11 +41,8 @@ def claim(statement: Statement, kind: type[R]) -> R:
     try:
         return kind.model_validate_json(json.dumps(statement.body))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise NotCanonical(
-            f"statement {statement.sequence} ({statement.kind.value}): {field}: {first['msg']}"
-        ) from error
+        fault = field_faults(error, whole="the body")[0]
+        raise NotCanonical(f"statement {statement.sequence} ({statement.kind.value}): {fault}") from error
 
 
 def check_claims(statements: tuple[Statement, ...]) -> None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from controller.domain.ids import sha256_digest
 from controller.domain.keys import KeyRing
 from controller.domain.rate_card import RateCard
+from controller.domain.record import field_faults
 from controller.errors import InvalidPlan, RoundNotFound
 from controller.evidence.bundle import KEYS, MANIFEST, MANIFEST_ENVELOPE
 from controller.evidence.canonical import canonical, parse
@@ -69,9 +70,7 @@ def read_rate_card(plan: RoundPlan, plan_path: Path) -> RateCard:
     except OSError as error:
         raise InvalidPlan(f"{plan_path.name}: rate_card: {plan.rate_card}: {error.strerror}") from error
     except ValidationError as error:
-        items = error.errors(include_url=False)
-        lines = [f"{path.name}: {'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}" for item in items]
-        raise InvalidPlan("\n".join(lines)) from error
+        raise InvalidPlan("\n".join(f"{path.name}: {fault}" for fault in field_faults(error))) from error
 
 
 def freeze(inputs: FreezeInputs, out: Path, signer: Signer, clock: Clock, *, files: DurableFiles) -> Frozen:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from controller.domain.ids import AttemptId, sha256_digest
 from controller.domain.limits import ArtifactLimits
 from controller.domain.receipt import Collected, ExitReport, IsolationReceipt, RunOrder, RunResult
+from controller.domain.record import field_faults
 from controller.errors import SandboxLost
 from controller.ports.containers import ContainerSpec, Mount
 from controller.ports.ledger import Artifacts
@@ -188,8 +189,7 @@ def _parsed(kind: type[Parsed], raw: dict[str, bytes], name: str, missing: list[
     try:
         return kind.model_validate_json(raw[name])
     except ValidationError as error:
-        first = error.errors()[0]
-        missing.append(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}")
+        missing.append(f"{name}: {field_faults(error)[0]}")
         return None
 
 

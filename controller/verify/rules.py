@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from controller.domain.globs import matches_any
 from controller.domain.outcome import Gate, Verdict
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.domain.task import TaskBundle
 from controller.domain.tree import SYMLINK, Tree, TreeFile, changed_paths
 from controller.domain.tree_stream import HarvestedTree
@@ -106,8 +106,8 @@ def parse_report(output: bytes) -> JudgeReport:
     try:
         return JudgeReport.model_validate_json(output)
     except ValidationError as error:
-        field = ".".join(str(part) for part in error.errors()[0]["loc"]) or "(whole line)"
-        raise SandboxLost(f"the judge printed no valid report, field {field}: {output[:200]!r}") from error
+        fault = field_faults(error, whole="(whole line)")[0]
+        raise SandboxLost(f"the judge printed no valid report, {fault}: {output[:200]!r}") from error
 
 
 def _none_of(name: str, found: list[str], what: str) -> Gate:

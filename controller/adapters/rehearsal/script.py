@@ -22,7 +22,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from controller.domain.ids import SLUG_PATTERN
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.errors import InvalidTask
 
 PASSING_VARIANT: Final = "pass"
@@ -123,9 +123,4 @@ def parse_script(data: bytes, *, origin: str) -> RehearsalScript:
     try:
         return RehearsalScript.model_validate_json(data)
     except ValidationError as error:
-        faults = (f"{origin}: {_field(fault['loc'])}: {fault['msg']}" for fault in error.errors(include_url=False))
-        raise InvalidTask("\n".join(faults)) from error
-
-
-def _field(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location) or "(whole file)"
+        raise InvalidTask("\n".join(f"{origin}: {fault}" for fault in field_faults(error))) from error
