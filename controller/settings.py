@@ -49,10 +49,6 @@ class Settings(Record):
         return self.state_dir / "keys"
 
     @property
-    def recipes_dir(self) -> Path:
-        return self.project / "images"
-
-    @property
     def flows_file(self) -> Path:
         return self.project / "policies" / "network" / "flows.toml"
 

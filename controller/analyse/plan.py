@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from pydantic import Field
 
@@ -12,9 +11,8 @@ from controller.domain.dataset import LogicalRunRow
 from controller.domain.plan import Seed
 from controller.domain.record import Record
 from controller.errors import InvalidInput
-from controller.protocols.harness_round.manifest import HarnessRoundManifest, all_pairs
-
-RESAMPLES: Final = 10_000
+from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT
+from controller.protocols.harness_round.manifest import RESAMPLES, HarnessRoundManifest, all_pairs
 
 
 class PlanInputs(Record):
@@ -26,8 +24,8 @@ class PlanInputs(Record):
     tasks: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(ge=1, le=10)
     resamples: int = Field(default=RESAMPLES, ge=100, le=1_000_000)
-    margin_points: int = Field(default=3, ge=0, le=100)
-    saving_percent: int = Field(default=10, ge=0, le=100)
+    margin_points: int = Field(default=MARGIN_POINTS, ge=0, le=100)
+    saving_percent: int = Field(default=SAVING_PERCENT, ge=0, le=100)
 
 
 def plan_of_manifest(manifest: HarnessRoundManifest) -> PlanInputs:

@@ -13,7 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-GENERATOR: Final = "shake128-mulshift64/v1"
+from controller.domain.stream import GENERATOR
+from controller.domain.stream import words as words_of
+
 TASKS_MAX: Final = 2**20  # the 32-bit halves below are exact for fewer than 2**32 tasks; memory ends long before
 _CHUNK_WORDS: Final = 2**15  # a quarter of a MiB of words stays in the cache between the hash and the multiplication
 
@@ -34,8 +36,7 @@ def scaled(words: NDArray[np.uint64], tasks: int) -> NDArray[np.uint64]:
 
 def words(stream: str, replicate: int, count: int) -> NDArray[np.uint64]:
     """The first `count` words of one replicate's stream."""
-    squeezed = hashlib.shake_128(stream.encode("ascii") + replicate.to_bytes(8, "little")).digest(8 * count)
-    return np.frombuffer(squeezed, dtype="<u8").astype(np.uint64)
+    return np.array(words_of(stream, count, row=replicate), dtype=np.uint64)
 
 
 def matrix(stream: str, resamples: int, tasks: int) -> NDArray[np.uint32]:

@@ -11,9 +11,9 @@ from controller.analyse.dataset import check_rows
 from controller.analyse.draws import Resampler
 from controller.analyse.pairs import pair_analyses
 from controller.analyse.plan import PlanInputs
-from controller.analyse.resample import GENERATOR
 from controller.analyse.table import Table, scope_of, table_of
 from controller.domain.dataset import LogicalRunRow
+from controller.domain.stream import GENERATOR
 from controller.protocols.harness_round.decision import NO_RELIABLE_DIFFERENCE
 from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, PairAnalysis, Resampling
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Final
 
 from controller.authorize import rules
 from controller.domain.authorization import Authorization, Caps
 from controller.domain.instant import InstantMs
 from controller.domain.keys import KeyRing
 from controller.errors import NotAuthorized
+from controller.evidence.bundle import grant_name, grant_number
 from controller.evidence.canonical import canonical, parse
 from controller.evidence.envelope import AUTHORIZATION_TYPE, check, sign
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
 from controller.ports.signer import Signer
-
-_NAME: Final = re.compile(r"authorization(?:-([1-9][0-9]{0,3}))?\.dsse\.json")
 
 
 def authorize(
@@ -41,8 +38,7 @@ def authorize(
         round_id=round_id, manifest_digest=manifest_digest, authorized_at=at, expires_at=expires_at, caps=caps
     )
     number = max(grant_paths(round_dir), default=0) + 1
-    name = "authorization.dsse.json" if number == 1 else f"authorization-{number}.dsse.json"
-    files.create_file(round_dir / name, sign(AUTHORIZATION_TYPE, canonical(grant), signer))
+    files.create_file(round_dir / grant_name(number), sign(AUTHORIZATION_TYPE, canonical(grant), signer))
     return grant
 
 
@@ -60,6 +56,6 @@ def check_authorization(round_dir: Path, manifest_digest: str, keys: KeyRing, at
 
 
 def grant_paths(round_dir: Path) -> dict[int, Path]:
-    """The grants of a round by number; the first one bears no number in its name."""
-    matches = ((path, _NAME.fullmatch(path.name)) for path in round_dir.glob("authorization*.dsse.json"))
-    return {int(match.group(1) or 1): path for path, match in matches if match is not None}
+    """The grants of a round by number, counted from 1."""
+    found = round_dir.glob("authorization*.dsse.json")
+    return {number: path for path in found if (number := grant_number(path.name)) is not None}

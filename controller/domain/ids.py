@@ -1,12 +1,11 @@
 """Typed identifiers, and the one place that says how they are spelled.
 
-A logical run is `<task>.<arm>.r<replicate>`; an attempt is `<round>-<12 hex>`: a DNS label, because it names its VM.
+A logical run is `<task>.<arm>.r<replicate>`; an attempt is `att-<20 hex>-<number>`, a DNS label, since it names its VM.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Annotated, Final, NewType
 
 from pydantic import StringConstraints
@@ -18,14 +17,9 @@ LogicalRunId = NewType("LogicalRunId", str)
 AttemptId = NewType("AttemptId", str)
 RequestId = NewType("RequestId", str)
 
-SLUG_PATTERN: Final = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
+SLUG_PATTERN: Final = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"  # 1 to 40 characters, hyphens only inside
 Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN)]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-
-
-def is_slug(text: str) -> bool:
-    """True for 1 to 40 characters of a-z, 0-9 and inner hyphens."""
-    return re.fullmatch(SLUG_PATTERN, text) is not None
 
 
 def sha256_digest(data: bytes) -> str:

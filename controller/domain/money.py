@@ -5,11 +5,14 @@ Rates are integer nano-dollars per million tokens, so one token costs an exact r
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Decimal
+from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Final
 
 from pydantic import StringConstraints
+
+from controller.domain.exact import decimal_text
 
 NANO_PER_USD: Final = 1_000_000_000
 TOKENS_PER_RATE_UNIT: Final = 1_000_000
@@ -35,17 +38,19 @@ def usd_to_text(amount: Fraction) -> str:
         denominator, fives = denominator // 5, fives + 1
     if denominator != 1:
         raise ValueError(f"{amount} has no finite decimal form")
-    places = max(twos, fives)
-    scaled = amount.numerator * 10**places // amount.denominator
-    if places == 0:
-        return str(scaled)
-    sign, digits = ("-", -scaled) if scaled < 0 else ("", scaled)
-    whole, part = divmod(digits, 10**places)
-    return f"{sign}{whole}.{part:0{places}d}"
+    return decimal_text(amount, max(twos, fives))
+
+
+def sum_usd(parts: Iterable[UsdText | None]) -> UsdText | None:
+    """The exact sum of decimal strings; None as soon as one part is unknown."""
+    total = Fraction(0)
+    for part in parts:
+        if part is None:
+            return None
+        total += usd_from_text(part)
+    return usd_to_text(total)
 
 
 def usd_display(amount: Fraction, places: int = 4) -> str:
     """The amount for a reader, rounded half to even: `$0.0521`."""
-    quantum = Decimal(1).scaleb(-places)
-    value = Decimal(amount.numerator) / Decimal(amount.denominator)
-    return f"${value.quantize(quantum, rounding=ROUND_HALF_EVEN)}"
+    return f"${decimal_text(amount, places)}"

@@ -5,11 +5,11 @@ A protocol's manifest extends `RoundManifest` with what it alone needs.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from controller.domain.ids import ArmId, Digest, LogicalRunId, RoundId, Slug, TaskId, logical_run_id
+from controller.domain.ids import ArmId, Digest, LogicalRunId, Slug, TaskId, logical_run_id
 from controller.domain.instant import InstantMs
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
 from controller.domain.rate_card import RateCard
@@ -17,6 +17,7 @@ from controller.domain.record import Record
 from controller.domain.usage import Dialect
 
 Visibility = Literal["public", "sealed", "holdout"]
+REHEARSAL_PROVIDER: Final = "rehearsal"  # the scripted model: lanes of this provider, and no others, make a rehearsal
 Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -43,7 +44,7 @@ class Lane(Record):
     id: Slug
     provider: Slug
     model: str
-    observed_models: tuple[str, ...]  # what the provider may call it in a response; anything else stops the round
+    observed_models: tuple[str, ...]  # what a response may call it; the cost of anything else is unknown
     rate_tier: str = "standard"
 
 
@@ -119,6 +120,3 @@ def cells(
         for arm in sorted(arms, key=lambda entry: entry.id)
         for replicate in range(1, replicates + 1)
     )
-
-
-__all__ = ["Arm", "ArmId", "Lane", "LogicalRun", "RoundId", "RoundManifest", "Seed", "TaskEntry", "TaskId", "cells"]

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from controller.domain.record import Record
 
 # Billable classes never overlap; every dialect is normalised into them before anything is priced.
-TOKEN_CLASSES: Final = (
-    "in",
-    "read",
-    "w5m",
-    "w1h",
-    "w30m",
-    "w12h",
-    "out",
-    "in_audio",
-    "out_audio",
-    "in_image",
-    "out_image",
-)
 TokenClass = Literal[
     "in", "read", "w5m", "w1h", "w30m", "w12h", "out", "in_audio", "out_audio", "in_image", "out_image"
 ]

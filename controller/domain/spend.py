@@ -22,9 +22,6 @@ USD_IN_FLIGHT: Final = "usd_in_flight"
 # Not ceilings either: the attempt may send nothing more.
 ATTEMPT_CLOSED: Final = "attempt_closed"
 ATTEMPT_EXPIRED: Final = "attempt_expired"
-CEILINGS: Final = frozenset(
-    {REQUESTS_PER_ATTEMPT, REQUESTS_PER_LOGICAL_RUN, USD_PER_ATTEMPT, USD_PER_LOGICAL_RUN, COUNT_TOKENS_PER_ATTEMPT}
-)
 
 
 class SpendRow(Record):

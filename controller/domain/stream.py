@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
+GENERATOR: Final = "shake128-mulshift64/v1"  # the first word of every label
 T = TypeVar("T")
 
 

@@ -35,7 +35,8 @@ REQUIRED: Final = frozenset(
     }
 )  # fmt: skip
 # Only these may be published: a file nobody thought of can't slip out with a round.
-_OPTIONAL: Final = re.compile(r"patches/[a-z0-9-]{1,63}\.patch|authorization-[1-9][0-9]{0,3}\.dsse\.json")
+_PATCH: Final = re.compile(r"patches/[a-z0-9-]{1,63}\.patch")
+_GRANT: Final = re.compile(r"authorization(?:-([1-9][0-9]{0,3}))?\.dsse\.json")
 BUNDLE_BYTES_MAX: Final = 512 * 2**20  # a round of 10,000 attempts is about 200 MB; a checker must not be filled up
 
 
@@ -58,11 +59,22 @@ class BundleIndex(Record):
 
 def is_publishable_name(name: str) -> bool:
     """True for the names a bundle may hold beside its index."""
-    return name in REQUIRED or _OPTIONAL.fullmatch(name) is not None
+    return name in REQUIRED or _PATCH.fullmatch(name) is not None or grant_number(name) is not None
 
 
 def patch_name(attempt_id: str) -> str:
     return f"patches/{attempt_id}.patch"
+
+
+def grant_name(number: int) -> str:
+    """The file of a round's grant, counted from 1; the first one bears no number in its name."""
+    return AUTHORIZATION if number == 1 else f"authorization-{number}.dsse.json"
+
+
+def grant_number(name: str) -> int | None:
+    """Which grant a file of that name holds; None for any other file."""
+    match = _GRANT.fullmatch(name)
+    return None if match is None else int(match.group(1) or 1)
 
 
 def build(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Protocol
 
 from controller.domain.authorization import Authorization
 from controller.domain.dataset import LogicalRunRow
@@ -18,8 +17,6 @@ from controller.evidence import bundle
 from controller.evidence.canonical import parse, parse_lines
 from controller.evidence.envelope import AUTHORIZATION_TYPE, check
 from controller.evidence.trails import Trails, fold
-
-_GRANT: Final = re.compile(r"authorization(?:-([1-9][0-9]{0,3}))?\.dsse\.json")
 
 
 class Recompute(Protocol):
@@ -84,8 +81,7 @@ class Exhibits:
     @cached_property
     def grants(self) -> tuple[Authorization, ...]:
         """Every signed grant, oldest first."""
-        matches = ((name, _GRANT.fullmatch(name)) for name in self.files)
-        numbered = sorted((int(match.group(1) or 1), name) for name, match in matches if match)
+        numbered = sorted((number, name) for name in self.files if (number := bundle.grant_number(name)) is not None)
         return tuple(
             parse(check(self.files[name], AUTHORIZATION_TYPE, self.keys, name), Authorization, name)
             for _, name in numbered
@@ -94,7 +90,9 @@ class Exhibits:
     @cached_property
     def grant_digests(self) -> frozenset[str]:
         """Digests of the grant files, as ROUND_STARTED names them."""
-        return frozenset(sha256_digest(data) for name, data in self.files.items() if _GRANT.fullmatch(name))
+        return frozenset(
+            sha256_digest(data) for name, data in self.files.items() if bundle.grant_number(name) is not None
+        )
 
     @cached_property
     def ledger(self) -> tuple[MeteredRequest, ...]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from fractions import Fraction
 
 from controller.domain import bodies
-from controller.domain.money import usd_from_text, usd_to_text
+from controller.domain.money import sum_usd, usd_from_text, usd_to_text
 from controller.domain.plan import Lane
 from controller.domain.rate_card import RateCard, RateRow
 from controller.domain.rating import price
@@ -114,7 +114,7 @@ def _check_run_sums(exhibits: Exhibits) -> None:
     for run_id, run in exhibits.trails.runs.items():
         accounts = [settled for trail in run.attempts for settled in trail.settled]
         for score in run.scored:
-            total = _sum([account.usd for account in accounts])
+            total = sum_usd(account.usd for account in accounts)
             if score.usd != total:
                 raise BundleRejected(f"{run_id} is scored at {score.usd} USD, but its attempts sum to {total}")
         counts = [account.requests for account in accounts]
@@ -129,7 +129,7 @@ def _check_dataset_sums(exhibits: Exhibits) -> None:
         for attempt in row.attempts:
             if attempt.attempt_id not in settled or attempt.usd != settled[attempt.attempt_id]:
                 raise BundleRejected(f"{place}: {attempt.attempt_id} has another cost than its settlement")
-        if row.outcome != "missing" and row.usd != _sum([attempt.usd for attempt in row.attempts]):
+        if row.outcome != "missing" and row.usd != sum_usd(attempt.usd for attempt in row.attempts):
             raise BundleRejected(f"{place}: the cost is not the sum over its attempts")
 
 
@@ -140,18 +140,10 @@ def _check_totals(exhibits: Exhibits) -> str | None:
     if not trails.settlement:
         raise BundleRejected("the round was never settled")
     claimed = trails.settlement[-1]
-    expected = (len(accounts), sum(a.requests for a in accounts), _sum([a.usd for a in accounts]))
+    expected = (len(accounts), sum(a.requests for a in accounts), sum_usd(a.usd for a in accounts))
     invalid = sorted(run for run, t in trails.runs.items() if any(not s.valid for a in t.attempts for s in a.settled))
     if list(claimed.invalid_runs) != invalid:
         raise BundleRejected(f"the settlement calls {list(claimed.invalid_runs)} invalid, but the accounts {invalid}")
     if (claimed.attempts, claimed.requests, claimed.usd) != expected:
         raise BundleRejected(f"the round is settled at {claimed.usd} USD, but its attempts sum to {expected[2]}")
     return claimed.usd
-
-
-def _sum(parts: Sequence[str | None]) -> str | None:
-    """The exact sum; unknown as soon as one part is."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    return usd_to_text(sum((usd_from_text(part) for part in known), Fraction(0)))

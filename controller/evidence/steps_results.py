@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from controller.domain import bodies
-from controller.domain.plan import cells
+from controller.domain.plan import REHEARSAL_PROVIDER, cells
 from controller.domain.statement import StatementKind
 from controller.errors import BundleRejected
 from controller.evidence import bundle
 from controller.evidence.claims import claim
 from controller.evidence.exhibits import Exhibits
 
-REHEARSAL_PROVIDER = "rehearsal"
-REHEARSAL_MARK = b"rehearsal"
+REHEARSAL_MARK: Final = "rehearsal"  # what the report of a rehearsal must say somewhere
 
 
 def check_schedule(exhibits: Exhibits) -> str:
@@ -46,7 +47,7 @@ def check_kind(exhibits: Exhibits) -> str:
         if row.kind != manifest.kind:
             raise BundleRejected(f"dataset: {row.task}.{row.arm}.r{row.replicate} calls itself {row.kind}")
     if is_rehearsal:
-        if REHEARSAL_MARK not in exhibits.files[bundle.REPORT].lower():
+        if REHEARSAL_MARK.encode() not in exhibits.files[bundle.REPORT].lower():
             raise BundleRejected(f"{bundle.REPORT} does not say that this is a rehearsal")
         return "rehearsal: scripted model, not a measurement; marked in manifest, dataset and report"
     for statement in exhibits.statements:

@@ -12,13 +12,12 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from controller.domain.ids import Slug
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
-from controller.domain.plan import Lane
+from controller.domain.plan import REHEARSAL_PROVIDER, Lane
 from controller.domain.record import Record
 from controller.errors import InvalidPlan
 from controller.freeze.yaml_strict import StrictYamlError, load_yaml
 
-REHEARSAL_PROVIDER: Final = "rehearsal"
-GENERATE: Final = "generate"
+GENERATE: Final = "generate"  # as a seed: draw one at freeze
 
 RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
@@ -49,7 +48,7 @@ class RoundPlan(Record):
     title: str = Field(min_length=1, max_length=200)
     protocol: Literal["harness-round"]
     kind: Literal["rehearsal", "measured"]
-    seed: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64}|generate)$")]
+    seed: Annotated[str, StringConstraints(pattern=rf"^([0-9a-f]{{64}}|{GENERATE})$")]
     replicates: int = Field(ge=1, le=10)
     tasks: tuple[RelativePath, ...] = Field(min_length=1)
     arms: tuple[PlanArm, ...] = Field(min_length=2)

@@ -17,7 +17,7 @@ from controller.domain.record import Record
 from controller.errors import InvalidPlan, UnpricedUsage
 from controller.evidence.canonical import canonical
 from controller.evidence.corpus import corpus_root
-from controller.freeze.plan import RoundPlan
+from controller.freeze.plan import GENERATE, RoundPlan
 from controller.protocols.harness_round.manifest import AnalysisPlan, HarnessRoundManifest, all_pairs
 
 
@@ -76,7 +76,7 @@ def problems(inputs: FreezeInputs) -> Iterator[str]:
     yield from _task_problems(inputs)
     yield from _arm_problems(inputs)
     yield from _lane_problems(inputs)
-    if inputs.plan.seed not in ("generate", inputs.seed):
+    if inputs.plan.seed not in (GENERATE, inputs.seed):
         yield "seed: differs from the plan's"
     expected = {str(cell[3]) for cell in cells(inputs.tasks, inputs.arms, inputs.plan.replicates)}
     scheduled = Counter(run.id for run in inputs.schedule)

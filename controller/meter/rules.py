@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controller.domain.money import UsdText, usd_to_text
+from controller.domain.plan import REHEARSAL_PROVIDER
 from controller.domain.rate_card import RateCard
 from controller.domain.rating import RateKey, find_row, price, price_ceiling
 from controller.domain.usage import RequestState, Usage, ZeroBillProof
@@ -30,7 +31,7 @@ class DocumentedRule:
 
 # Only what a provider documents. Anthropic and OpenAI say nothing of failed requests in general, so theirs are unknown.
 ZERO_BILL_RULES: Final[Mapping[str, tuple[DocumentedRule, ...]]] = {
-    "rehearsal": (
+    REHEARSAL_PROVIDER: (
         DocumentedRule(
             name="rehearsal: the scripted model does not bill errors",
             statuses=range(400, 600),

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from controller.adapters.http_service import Stop
 from controller.domain.ids import AttemptId, sha256_digest
+from controller.domain.plan import REHEARSAL_PROVIDER
 from controller.domain.rate_card import RateCard
 from controller.domain.usage import Dialect, MeteredRequest, RequestState
 from controller.errors import LedgerUnavailable, UnpricedUsage
@@ -36,7 +37,6 @@ from controller.proxy.config import MeterConfig
 from controller.proxy.relay import Job, Relay
 
 BODY_SECONDS_MAX: Final = 120.0
-REHEARSAL: Final = "rehearsal"
 log = structlog.get_logger("meter")
 
 
@@ -178,7 +178,7 @@ class Meter:
         )
 
     def _key(self, opening: AttemptOpening) -> str:
-        if opening.provider == REHEARSAL:
+        if opening.provider == REHEARSAL_PROVIDER:
             return opening.provider_key_name
         try:
             return self._keys[opening.provider_key_name]

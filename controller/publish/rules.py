@@ -12,8 +12,8 @@ from controller.domain import bodies
 from controller.domain.plan import RoundManifest
 from controller.domain.statement import Statement, StatementKind
 from controller.evidence.claims import claim
+from controller.evidence.steps_results import REHEARSAL_MARK
 
-REHEARSAL_MARK: Final = "rehearsal"
 _SECRET_BYTES_MIN: Final = 8  # a shorter "secret" would be found by chance in every file
 _PATTERNS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "a run-scoped token": re.compile(rb"\b(?:rt|up)_[0-9a-f]{64}"),

@@ -76,6 +76,7 @@ def publish(
     _refuse(manifest, [*rules.leaks(release, secrets=secrets, private_paths=private_paths)])
     newest = _newest(out)
     ring = KeyRing(keys=(signer.key,))
+    supersedes: str | None = None
     if newest:
         path = out / f"v{newest}"
         earlier = files.read_directory(path, bytes_max=bundle.BUNDLE_BYTES_MAX)
@@ -89,7 +90,7 @@ def publish(
         round_id=manifest.round_id,
         manifest_digest=sha256_digest(release[bundle.MANIFEST]),
         version=version,
-        supersedes=supersedes if newest else None,
+        supersedes=supersedes,
     )
     report = _check(manifest, built, recompute, ring)
     path = out / f"v{version}"

@@ -12,6 +12,7 @@ from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.outcome import EndKind
 from controller.domain.receipt import Collected, Found, IsolationReceipt, RunOrder
 from controller.domain.usage import AttemptAccount, ZeroBillProof
+from controller.guest.shim import AGENT_UID, BROKEN, DISK, ORDER_SCHEMA, STARTED_BEFORE, UPLOAD_FAILED
 from controller.ports.pool import Isolation
 from controller.run.probes import PROBES, ordered_probes
 
@@ -21,15 +22,10 @@ LOG: Final = "harness.log"
 REPORT: Final = "self-report.json"
 LAST_ARTIFACT: Final = "exit.json"  # its presence means that everything before it is durable
 
-ORDER_SCHEMA: Final = "fairtrial.order/1"
 CPU_PERIOD_US: Final = 100_000
-AGENT_UID: Final = 1000
 UNREACHABLE: Final = 502  # what the meter answers when it could not reach the provider
 EXIT_BYTES_MAX: Final = 2**16
-DISK: Final = "disk_bytes"  # an upper bound; every other wall must be found exactly as expected
 OVERHEAD_SECONDS_MAX: Final = 420  # probes before, and the walk and the uploads after the harness, under emulation
-
-DONE, STARTED_BEFORE, MISMATCH, UPLOAD_FAILED, BROKEN = 0, 96, 97, 98, 99  # exit codes of the shim
 
 
 def artifact_sizes(limits: ArtifactLimits) -> dict[str, int]:

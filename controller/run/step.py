@@ -21,6 +21,7 @@ from controller.domain.limits import ArtifactLimits
 from controller.domain.receipt import Collected, ExitReport, IsolationReceipt, RunOrder, RunResult
 from controller.domain.record import field_faults
 from controller.errors import SandboxLost
+from controller.guest.shim import REPORT_SCHEMA
 from controller.ports.containers import ContainerSpec, Mount
 from controller.ports.ledger import Artifacts
 from controller.ports.pool import Sandbox
@@ -43,7 +44,6 @@ SHIM_START: Final = (
 )
 SHIM_ARGV: Final = ("/usr/bin/python3", "-I", "-S", "-c", SHIM_START, SHIM_PATH)
 PUSH_SECONDS_MAX: Final = 300.0
-REPORT_SCHEMA: Final = "fairtrial.self-report/1"
 
 # Run by the machine's root: $1 is the attempt. A machine may say otherwise where its scratch disk and its way out are,
 # and which limits it does not enforce; one that lists any is fit for rehearsals only, and the receipt says so.

@@ -10,7 +10,7 @@ from controller.domain.ids import ArmId, TaskId, logical_run_id
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun
-from controller.domain.stream import shuffled
+from controller.domain.stream import GENERATOR, shuffled
 
 
 def allocation(
@@ -19,10 +19,10 @@ def allocation(
     """Every logical run in order. A block holds all arms of one task and repeat, so that drift in the provider
     falls on all arms alike; blocks and the arms inside them are in random order from the seed."""
     blocks = [(task, replicate) for task in sorted(tasks) for replicate in range(1, replicates + 1)]
-    order = shuffled(blocks, f"shake128-mulshift64/v1|{seed}|schedule.blocks|{round_id}")
+    order = shuffled(blocks, f"{GENERATOR}|{seed}|schedule.blocks|{round_id}")
     runs: list[LogicalRun] = []
     for block, (task, replicate) in enumerate(order):
-        label = f"shake128-mulshift64/v1|{seed}|schedule.arms|{task}|r{replicate}"
+        label = f"{GENERATOR}|{seed}|schedule.arms|{task}|r{replicate}"
         for arm in shuffled(sorted(arms), label):
             name = logical_run_id(TaskId(task), ArmId(arm), replicate)
             runs.append(LogicalRun(id=name, task=task, arm=arm, replicate=replicate, position=len(runs), block=block))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from controller.domain.bodies import AttemptSettled, RoundSettled
+from controller.domain.money import sum_usd as sum_usd
 from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.usage import AttemptAccount, MeteredRequest, RequestState
-
-FINAL = frozenset({RequestState.SETTLED, RequestState.ZERO_BILL})
 
 
 def settle_attempt(account: AttemptAccount) -> AttemptSettled:
@@ -36,16 +35,6 @@ def _settled(row: MeteredRequest) -> bool:
     if row.state is RequestState.SETTLED:
         return row.usage is not None and row.usd is not None
     return row.state is RequestState.ZERO_BILL and row.zero_bill_proof is not None
-
-
-def sum_usd(parts: Iterable[str | None]) -> str | None:
-    """The exact sum of decimal strings; null as soon as one part is unknown."""
-    total = Fraction(0)
-    for part in parts:
-        if part is None:
-            return None
-        total += usd_from_text(part)
-    return usd_to_text(total)
 
 
 def settle_round(attempts_by_run: Mapping[str, Sequence[AttemptSettled]]) -> RoundSettled:

@@ -21,6 +21,8 @@ from controller.domain.record import Record
 
 Rule = Literal["success", "cost", "time", "none"]
 NO_RELIABLE_DIFFERENCE: Final = "no reliable difference"
+MARGIN_POINTS: Final = 3  # the success lower bound of a more efficient arm is above minus so many percentage points
+SAVING_PERCENT: Final = 10  # its cost, or its time, is at least so much lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,8 @@ class PairEvidence:
 class Thresholds:
     """Frozen in the manifest before any outcome is seen."""
 
-    margin_points: int = 3
-    saving_percent: int = 10
+    margin_points: int = MARGIN_POINTS
+    saving_percent: int = SAVING_PERCENT
 
 
 class Decision(Record):

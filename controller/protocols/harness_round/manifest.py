@@ -13,8 +13,10 @@ from controller.domain.launch import LaunchContract
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX, SandboxLimits, SpendLimits
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
+from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT
 
 REPLICATES: Final = 3
+RESAMPLES: Final = 10_000
 FIXED_SANDBOX: Final = SandboxLimits()
 FIXED_SPEND: Final = SpendLimits()
 
@@ -23,13 +25,13 @@ class AnalysisPlan(Record):
     """How the round will be analysed, fixed before the first outcome. No metric is added or dropped afterwards."""
 
     generator: Literal["shake128-mulshift64/v1"] = "shake128-mulshift64/v1"
-    resamples: int = Field(default=10_000, ge=100, le=1_000_000)
+    resamples: int = Field(default=RESAMPLES, ge=100, le=1_000_000)
     level_percent: Literal[95] = 95
     intervals: Literal["holm-compatible"] = "holm-compatible"
     quantiles: Literal["nearest-rank"] = "nearest-rank"
     comparisons: tuple[tuple[Slug, Slug], ...]  # unordered pairs; their number is the size of each Holm family
-    margin_points: int = Field(default=3, ge=0, le=100)  # success lower bound above -3 percentage points
-    saving_percent: int = Field(default=10, ge=0, le=100)  # cost or time at least 10 % lower
+    margin_points: int = Field(default=MARGIN_POINTS, ge=0, le=100)
+    saving_percent: int = Field(default=SAVING_PERCENT, ge=0, le=100)
     metrics: tuple[str, ...] = (
         "success_rate",
         "success_difference",
