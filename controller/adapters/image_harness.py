@@ -182,6 +182,8 @@ def _fill_pypi(recipe: HarnessRecipe, lock: Path, install: Path, toolbox: Path, 
     for path in recipe.discard:
         shutil.rmtree(packages / path, ignore_errors=True)
     shutil.rmtree(packages / "bin", ignore_errors=True)  # start scripts that name the building machine's Python
+    for own in sorted((lock / "modules").glob("*.py")):  # ours: what points a client without a setting at the meter
+        shutil.copyfile(own, packages / own.name)
     # Compiled now: the root is read-only during an attempt, and compiling takes a minute under emulation.
     compile_all = ["python3", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
     run_step(["chroot", str(toolbox), *compile_all, f"/{PREFIX}/lib"], log=log)

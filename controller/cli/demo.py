@@ -28,7 +28,7 @@ def demo(
     clock = wiring.system_clock()
     render.note("fairtrial demo: a rehearsal. The model is scripted, so this measures nothing and costs nothing.")
     with BuildProgress(clock) as bar:
-        wiring.image_store(chosen).build(bar.callback())
+        wiring.build_images(chosen, bar.callback())
     round_dir = wiring.next_demo_directory(chosen)
     wiring.freeze_plan(chosen, plan or chosen.project / "policies" / "rounds" / "demo.yaml", round_dir)
     wiring.point_latest(chosen, round_dir)

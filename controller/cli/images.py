@@ -20,8 +20,8 @@ def build(as_json: Json = False) -> None:
     from controller.cli.progress import BuildProgress
 
     with BuildProgress(wiring.system_clock()) as bar:
-        images = wiring.image_store(settings()).build(bar.callback())
-    _show([(image.name, image.digest) for image in images], as_json)
+        wiring.build_images(settings(), bar.callback())
+    _show(sorted(wiring.image_digests(settings()).items()), as_json)
 
 
 @app.command("list")

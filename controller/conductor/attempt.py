@@ -143,7 +143,7 @@ def _acknowledge(
     else:
         limits = world.manifest.sandbox_limits
         mismatches = run_stage.receipt_mismatches(collected.receipt, limits, isolation=world.pool.isolation)
-        end, reason = run_stage.judge_end(collected, mismatches, account)
+        end, reason = run_stage.judge_end(collected, mismatches, account, world.manifest.spend_limits)
         wall_ms = collected.exit.wall_ms if collected.exit else 0
         missing = collected.missing
         receipt_digest = collected.receipt_digest

@@ -16,7 +16,10 @@ from controller.harnesses.adapter import BIN, HOME, base_environment, check_sett
 
 _CONFIG: Final = ".config/fairtrial/mini.yaml"
 _TRAJECTORY: Final = ".local/share/fairtrial/trajectory.json"
-_SETTINGS: Final = {"command_timeout_seconds": ("30", "60", "120", "300")}
+_SETTINGS: Final = {
+    "client": ("litellm", "requests"),
+    "command_timeout_seconds": ("30", "60", "120", "300"),
+}
 
 
 class MiniSweAgent:
@@ -49,6 +52,7 @@ class MiniSweAgent:
             env={
                 **base_environment(),
                 "OPENAI_API_KEY": context.token,
+                "OPENAI_BASE_URL": f"{context.base_url}/v1",
                 "MSWEA_CONFIGURED": "true",
                 "MSWEA_SILENT_STARTUP": "1",
                 "MSWEA_GLOBAL_CONFIG_DIR": f"{HOME}/.config/mini-swe-agent",
@@ -92,19 +96,31 @@ def _config(context: LaunchContext) -> str:
         "run": {"task": context.prompt},
         "agent": {"mode": "yolo", "confirm_exit": False, "cost_limit": 0, "step_limit": 0},
         "environment": {"cwd": context.workspace, **({"timeout": int(timeout)} if timeout else {})},
-        "model": {
-            "model_class": "litellm",
-            "model_name": f"openai/{context.model}",
-            "cost_tracking": "ignore_errors",
-            "model_kwargs": {
-                "api_base": f"{context.base_url}/v1",
-                "drop_params": True,
-                "max_retries": 0,
-                "num_retries": 0,
-            },
-        },
+        "model": _client(context),
     }
     return yaml.safe_dump(config, sort_keys=False)
+
+
+def _client(context: LaunchContext) -> dict[str, object]:
+    """litellm unless the arm asks for the harness's client over requests; retries are off in both."""
+    if context.settings.get("client") == "requests":
+        return {
+            "model_class": "fairtrial_client.MeteredModel",
+            "model_name": context.model,
+            "cost_tracking": "ignore_errors",
+            "model_kwargs": {},
+        }
+    return {
+        "model_class": "litellm",
+        "model_name": f"openai/{context.model}",
+        "cost_tracking": "ignore_errors",
+        "model_kwargs": {
+            "api_base": f"{context.base_url}/v1",
+            "drop_params": True,
+            "max_retries": 0,
+            "num_retries": 0,
+        },
+    }
 
 
 def _at(value: object, *path: str) -> object:

@@ -38,7 +38,8 @@ class Books:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="books")
         self._refused: Counter[AttemptId | None] = Counter()
         self._in_flight: Counter[LogicalRunId] = Counter()
-        self._ended = asyncio.Condition()
+        self._endings = 0
+        self._changed = asyncio.Condition()  # of the two above
         self.healthy = True
 
     def close(self) -> None:
@@ -65,28 +66,51 @@ class Books:
         While only the cost of requests in flight might fill the ceiling, waits for them instead of refusing: a refusal
         for a limit ends the attempt, and an estimate is no ground for that. `gone` tells that the client has left.
         """
-        try:
-            async with asyncio.timeout(FLIGHT_SECONDS_MAX):
-                limit = await self._accepted(row, estimate, gone)
-        except TimeoutError:
-            limit = USD_PER_ATTEMPT
-        run = row.logical_run_id
-        if limit is None:
-            self._in_flight[run] += 1
-        elif limit in (ATTEMPT_CLOSED, ATTEMPT_EXPIRED):
+        limit = await self._accepted(row, estimate, gone)
+        if limit in (ATTEMPT_CLOSED, ATTEMPT_EXPIRED):
             raise Refused(403, f"this attempt accepts no more requests ({limit})")
-        else:
+        if limit is not None:
             raise Refused(403, f"the limit {limit} of this attempt is reached", limit=True)
 
     async def _accepted(self, row: MeteredRequest, estimate: UsdText, gone: Callable[[], bool]) -> str | None:
-        while (limit := await self._call(self._ledger.accept, row, estimate_usd=estimate)) == USD_IN_FLIGHT:
-            async with self._ended:
-                if not self._in_flight[row.logical_run_id]:
-                    return USD_PER_ATTEMPT
-                await self._ended.wait()
+        deadline = asyncio.get_running_loop().time() + FLIGHT_SECONDS_MAX
+        while True:
+            endings = self._endings
+            limit = await self._ask(row, estimate)
+            if limit != USD_IN_FLIGHT:
+                return limit
+            # What filled the ceiling may have ended while the ledger answered; then the answer is out of date.
+            try:
+                async with asyncio.timeout_at(deadline), self._changed:
+                    while self._endings == endings and self._in_flight[row.logical_run_id]:
+                        await self._changed.wait()
+            except TimeoutError:
+                return USD_PER_ATTEMPT
+            if self._endings == endings:
+                return USD_PER_ATTEMPT
             if gone():
                 raise Refused(400, "the client left before its request was accepted")
-        return limit
+
+    async def _ask(self, row: MeteredRequest, estimate: UsdText) -> str | None:
+        """Ask the ledger. A request counts as in flight from here on, so that no other one overlooks it."""
+        self._in_flight[row.logical_run_id] += 1
+        is_accepted = False
+        try:
+            limit = await self._call(self._ledger.accept, row, estimate_usd=estimate)
+            is_accepted = limit is None
+            return limit
+        finally:
+            if not is_accepted:
+                await self._left(row)
+
+    async def _left(self, row: MeteredRequest, *, ended: bool = False) -> None:
+        """A request is in flight no longer: it `ended`, or it never was accepted."""
+        async with self._changed:
+            self._endings += ended
+            self._in_flight[row.logical_run_id] -= 1
+            if not self._in_flight[row.logical_run_id]:
+                del self._in_flight[row.logical_run_id]
+            self._changed.notify_all()
 
     async def mark_sent(self, row: MeteredRequest) -> None:
         """Durably note that bytes are about to leave."""
@@ -107,11 +131,7 @@ class Books:
                 )
                 await self._call(self._ledger.finish, row.request_id, end)
         finally:
-            async with self._ended:
-                self._in_flight[row.logical_run_id] -= 1
-                if not self._in_flight[row.logical_run_id]:
-                    del self._in_flight[row.logical_run_id]
-                self._ended.notify_all()
+            await self._left(row, ended=True)
         return end
 
     async def refuse(self, attempt_id: AttemptId | None, refused: Refused) -> None:

@@ -14,12 +14,13 @@ from controller.wiring.releasing import (
 )
 from controller.wiring.rounds import OpenRound, conducting, read_round, read_status
 from controller.wiring.tasks import check_task, load_bundle, verify_patch
-from controller.wiring.tools import full_caps, grant, image_digests, image_store, make_pool, system_clock
+from controller.wiring.tools import build_images, full_caps, grant, image_digests, image_store, make_pool, system_clock
 
 __all__ = [
     "OpenRound",
     "analyse_dataset",
     "analyse_round",
+    "build_images",
     "check_bundle",
     "check_task",
     "conclusion",

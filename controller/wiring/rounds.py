@@ -14,6 +14,7 @@ from controller.adapters.doctor import disk
 from controller.adapters.git_patch import GitPatches
 from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.ledger_sqlite import SqliteLedger
+from controller.adapters.registries import registry_hosts
 from controller.adapters.round_lock import round_lock
 from controller.adapters.system_clock import SystemClock
 from controller.adapters.system_entropy import SystemEntropy
@@ -102,6 +103,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
                     egress_socket=str(services.egress_socket),
                     owner=f"{found.manifest.round_id}@{os.uname().nodename}",
                     epoch=_next_epoch(found),
+                    probe_names=registry_hosts(),
                 )
             finally:
                 ledger.close()

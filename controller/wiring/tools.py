@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -46,6 +46,14 @@ def local_files() -> DurableFiles:
 def image_store(settings: Settings) -> ImageStore:
     """The baked images."""
     return ImageStore(settings.images_dir)
+
+
+def build_images(settings: Settings, progress: Callable[[str, int, int], None]) -> None:
+    """Bake what changed, and bring one machine of each role to rest, so that a lease takes seconds."""
+    image_store(settings).build(progress)
+    pool = make_pool(settings)
+    if isinstance(pool, QemuPool):
+        pool.prepare(progress)
 
 
 def image_digests(settings: Settings) -> dict[str, str]:

@@ -15,7 +15,8 @@ from controller.domain.money import usd_from_text
 from controller.domain.statement import StatementKind
 from controller.errors import AuthorizationExpired, BadSignature, InvalidInput, NotAuthorized
 from controller.evidence.consumption import Tally, consumption
-from tests.world.recorded_round import START, StepClock, conducted, digest
+from tests.world.clock import StepClock
+from tests.world.recorded_round import START, conducted, digest
 from tests.world.signer import FixedSigner
 
 SIGNER = FixedSigner()

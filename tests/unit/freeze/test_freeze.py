@@ -15,7 +15,8 @@ from controller.evidence.corpus import corpus_leaf
 from controller.freeze import FreezeInputs, freeze, load_frozen
 from controller.freeze.rules import manifest_of
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
-from tests.world.recorded_round import START, StepClock, digest, inputs
+from tests.world.clock import StepClock
+from tests.world.recorded_round import START, digest, inputs
 from tests.world.signer import FixedSigner
 
 SIGNER = FixedSigner()

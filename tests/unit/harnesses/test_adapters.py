@@ -170,6 +170,17 @@ def test_mini_swe_agent_talks_to_the_meter_only_and_never_retries() -> None:
     assert env["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
 
 
+def test_mini_swe_agent_can_use_its_own_client_in_place_of_litellm() -> None:
+    model = mini_config(client="requests")["model"]
+    assert model["model_class"] == "fairtrial_client.MeteredModel"
+    assert model["model_name"] == context().model
+    env = HARNESSES["mini-swe-agent"].launch(context(client="requests")).env
+    assert env["OPENAI_BASE_URL"] == f"{context().base_url}/v1"
+    assert mini_config(client="litellm") == mini_config()
+    with pytest.raises(InvalidPlan, match=r"settings\.client"):
+        mini_config(client="curl")
+
+
 def test_mini_swe_agent_asks_nobody_and_has_no_limits_of_its_own() -> None:
     agent = mini_config()["agent"]
     assert agent == {"mode": "yolo", "confirm_exit": False, "cost_limit": 0, "step_limit": 0}

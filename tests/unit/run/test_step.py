@@ -24,7 +24,7 @@ from controller.run import artifact_sizes, collect
 from controller.run.step import SHIM_ARGV, container_spec, order_archive, shim_archive
 from tests.unit.run.test_rules import receipt
 from tests.world.artifacts import MemoryArtifacts
-from tests.world.recorded_round import StepClock
+from tests.world.clock import StepClock
 
 ATTEMPT = AttemptId("att-1")
 LIMITS = ArtifactLimits()
