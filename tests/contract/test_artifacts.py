@@ -14,8 +14,8 @@ from controller.domain.ids import AttemptId, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.errors import DiskFull, InvalidInput
 from controller.ports.ledger import Artifacts, UploadGrant
-from tests.contract.test_ledger import SetClock
 from tests.world.artifacts import MemoryArtifacts
+from tests.world.clock import SetClock
 
 ATTEMPT = AttemptId("att-1")
 GRANT = UploadGrant(

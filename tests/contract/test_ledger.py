@@ -10,32 +10,17 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.ledger_sqlite import SqliteLedger
-from controller.domain.ids import AttemptId, LogicalRunId, RequestId, sha256_digest
+from controller.domain.ids import AttemptId, LogicalRunId, RequestId
 from controller.domain.instant import InstantMs
 from controller.domain.limits import SpendLimits
 from controller.domain.usage import MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
 from controller.errors import ControllerFault, InvalidInput, LedgerUnavailable
 from controller.ports.ledger import Ledger, RequestEnd
-from tests.world.ledger import MemoryLedger
+from tests.world.clock import SetClock
+from tests.world.ledger import MemoryLedger, accepted
 from tests.world.processes import opening
 
 USAGE = Usage(tokens={"in": 3, "out": 4})
-
-
-class SetClock:
-    """A clock that shows what it was set to."""
-
-    def __init__(self) -> None:
-        self.at = InstantMs(1_000)
-
-    def now(self) -> InstantMs:
-        return self.at
-
-    def monotonic_seconds(self) -> float:
-        return self.at / 1000
-
-    def sleep(self, seconds: float) -> None:
-        self.at = InstantMs(self.at + int(seconds * 1000))
 
 
 @pytest.fixture
@@ -54,26 +39,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock) -> I
 
 
 def request_row(number: int = 1, *, attempt: int = 1, run: str | None = None, counts: bool = True) -> MeteredRequest:
-    return MeteredRequest(
-        request_id=RequestId(f"req-{number}"),
-        attempt_id=AttemptId(f"att-{attempt}"),
-        logical_run_id=LogicalRunId(run or f"run-{attempt}"),
-        sequence=1,
-        dialect="openai_chat",
-        model="rehearsal-1",
-        state=RequestState.ACCEPTED,
-        accepted_at=InstantMs(1_000),
-        ended_at=None,
-        status=None,
-        body_digest=sha256_digest(b""),
-        provider_message_id=None,
-        observed_model=None,
-        usage=None,
-        usd=None,
-        zero_bill_proof=None,
-        note="as sent",
-        counts=counts,
-    )
+    return accepted(f"req-{number}", f"att-{attempt}", run or f"run-{attempt}", counts=counts, note="as sent")
 
 
 def settled(usd: str = "0.5", message: str | None = None) -> RequestEnd:

@@ -10,10 +10,10 @@ import pytest
 from controller.domain.instant import InstantMs
 from controller.errors import SandboxLost, StaleGeneration
 from controller.ports.pool import Pool, Sandbox, SandboxSpec
+from tests.world.clock import StepClock
 from tests.world.harness_box import kill_container, podman_pool
 from tests.world.machines import VERIFIER_LIMITS, Machines, qemu_machines
 from tests.world.pool import FakePool
-from tests.world.recorded_round import StepClock
 
 
 @dataclass

@@ -1,15 +1,16 @@
-"""The Ledger port in memory."""
+"""The Ledger port in memory, and a request to put into one."""
 
 from __future__ import annotations
 
-from controller.domain.ids import AttemptId, LogicalRunId, RequestId
+from controller.domain.ids import AttemptId, LogicalRunId, RequestId, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.money import UsdText
 from controller.domain.spend import ATTEMPT_CLOSED, ATTEMPT_EXPIRED, SpendRow, limit_reached
-from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, ZeroBillProof
+from controller.domain.usage import AttemptAccount, Dialect, MeteredRequest, Refusal, RequestState, ZeroBillProof
 from controller.errors import ControllerFault, InvalidInput
 from controller.ports.clock import Clock
 from controller.ports.ledger import AttemptOpening, RequestEnd
+from tests.world.clock import CLOCK_START
 
 OPEN = (RequestState.ACCEPTED, RequestState.SENT)
 
@@ -119,3 +120,37 @@ class MemoryLedger:
                 unknown += 1
                 self.finish(request_id, RequestEnd(state=RequestState.UNKNOWN, ended_at=at))
         return unknown
+
+
+def accepted(
+    request_id: str,
+    attempt_id: str,
+    run: str,
+    *,
+    dialect: Dialect = "openai_chat",
+    model: str = "rehearsal-1",
+    at: InstantMs = CLOCK_START,
+    counts: bool = True,
+    note: str = "",
+) -> MeteredRequest:
+    """A request as the meter asks the ledger to accept it."""
+    return MeteredRequest(
+        request_id=RequestId(request_id),
+        attempt_id=AttemptId(attempt_id),
+        logical_run_id=LogicalRunId(run),
+        sequence=1,
+        dialect=dialect,
+        model=model,
+        state=RequestState.ACCEPTED,
+        accepted_at=at,
+        ended_at=None,
+        status=None,
+        body_digest=sha256_digest(b""),
+        provider_message_id=None,
+        observed_model=None,
+        usage=None,
+        usd=None,
+        zero_bill_proof=None,
+        note=note,
+        counts=counts,
+    )

@@ -35,6 +35,7 @@ from controller.protocols.harness_round.manifest import HarnessRoundManifest
 from controller.publish import RoundRecords
 from controller.schedule import allocation
 from controller.settle import settle_attempt, settle_round
+from tests.world.clock import StepClock
 from tests.world.signer import FixedSigner
 
 START = InstantMs(1_790_000_000_000)
@@ -60,23 +61,6 @@ CARD = RateCard(
         ),
     ),
 )
-
-
-class StepClock:
-    """The Clock port; every reading is one second later."""
-
-    def __init__(self, at: InstantMs = START) -> None:
-        self._at = at
-
-    def now(self) -> InstantMs:
-        self._at = InstantMs(self._at + 1000)
-        return self._at
-
-    def monotonic_seconds(self) -> float:
-        return self._at / 1000
-
-    def sleep(self, seconds: float) -> None:
-        self._at = InstantMs(self._at + int(seconds * 1000))
 
 
 @dataclass(frozen=True)
@@ -167,7 +151,7 @@ class RecordedRound:
     directory: Path
     manifest: HarnessRoundManifest
     manifest_digest: str
-    clock: StepClock = field(default_factory=StepClock)
+    clock: StepClock = field(default_factory=lambda: StepClock(START))
     statements: list[Statement] = field(default_factory=list)
     ledger: list[MeteredRequest] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
@@ -199,7 +183,7 @@ class RecordedRound:
 
 def conducted(directory: Path, *, stories: Mapping[int, tuple[Try, ...]] = STORIES, caps: Caps = CAPS) -> RecordedRound:
     """Freeze, authorize, conduct, settle and analyse in a new directory."""
-    signer, files, clock = FixedSigner(), LocalFiles(), StepClock()
+    signer, files, clock = FixedSigner(), LocalFiles(), StepClock(START)
     frozen = freeze(inputs(), directory, signer, clock, files=files)
     found = RecordedRound(directory, frozen.manifest, frozen.digest, clock)
     expires_at = InstantMs(START + 10**9)

@@ -19,7 +19,7 @@ from controller.conductor import running
 from controller.conductor.attempt import ATTEMPT_STEPS
 from controller.conductor.world import World, token_sha256
 from controller.domain.authorization import Caps
-from controller.domain.ids import AttemptId, LogicalRunId, RequestId, sha256_digest
+from controller.domain.ids import AttemptId, RequestId, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContext, LaunchContract
 from controller.domain.limits import SandboxLimits
@@ -29,7 +29,7 @@ from controller.domain.statement import StatementKind
 from controller.domain.task import TaskBundle
 from controller.domain.tree import Tree, TreeFile
 from controller.domain.tree_stream import HarvestedTree
-from controller.domain.usage import MeteredRequest, RequestState, Usage
+from controller.domain.usage import RequestState, Usage
 from controller.errors import SandboxLost
 from controller.freeze import Frozen, freeze
 from controller.ports.ledger import RequestEnd
@@ -40,8 +40,9 @@ from controller.run.probes import PROBES
 from controller.run.rules import expected_walls
 from tests.world import recorded_round
 from tests.world.artifacts import MemoryArtifacts
+from tests.world.clock import StepClock
 from tests.world.journal import MemoryJournal
-from tests.world.ledger import MemoryLedger
+from tests.world.ledger import MemoryLedger, accepted
 from tests.world.pool import FakePool
 from tests.world.signer import FixedSigner
 
@@ -134,7 +135,7 @@ class Simulation:
         passes: Callable[[str, int], bool] = lambda run, number: True,
         caps: Caps | None = None,
     ) -> None:
-        self.clock = recorded_round.StepClock()
+        self.clock = StepClock(recorded_round.START)
         self.signer = FixedSigner()
         self.directory = directory / "round"
         inputs = recorded_round.inputs(replicates=replicates)
@@ -262,25 +263,8 @@ class Simulation:
 
     def _request(self, name: str, sequence: int) -> None:
         request_id = RequestId(f"{name}-{sequence}")
-        row = MeteredRequest(
-            request_id=request_id,
-            attempt_id=AttemptId(name),
-            logical_run_id=LogicalRunId(self.cell(name)[0]),
-            sequence=sequence,
-            dialect="anthropic",
-            model="m-1",
-            state=RequestState.ACCEPTED,
-            accepted_at=self.clock.now(),
-            ended_at=None,
-            status=None,
-            body_digest=sha256_digest(b""),
-            provider_message_id=None,
-            observed_model=None,
-            usage=None,
-            usd=None,
-            zero_bill_proof=None,
-            note="",
-        )
+        run = self.cell(name)[0]
+        row = accepted(request_id, name, run, dialect="anthropic", model="m-1", at=self.clock.now())
         refused = self.ledger.accept(row, estimate_usd="0.01")
         assert refused is None, refused
         self.ledger.mark_sent(request_id)
