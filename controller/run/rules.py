@@ -111,11 +111,11 @@ def _holds(name: str, expected: Found, found: Found) -> bool:
 
 
 def judge_end(
-    collected: Collected, mismatches: Sequence[str], account: AttemptAccount, limits: SpendLimits | None = None
+    collected: Collected, mismatches: Sequence[str], account: AttemptAccount, limits: SpendLimits
 ) -> tuple[EndKind, str]:
     """How the attempt ended, and the reason in one line. Only what was witnessed from outside the harness decides.
 
-    With `limits`, an attempt whose settled cost is above its ceiling ended at a hard limit, refused or not.
+    An attempt whose settled cost is above its ceiling ended at a hard limit, refused or not.
     """
     if mismatches:
         return EndKind.INFRASTRUCTURE, mismatches[0]
@@ -123,7 +123,7 @@ def judge_end(
     if limit is not None:
         return EndKind.HARD_LIMIT, f"the meter refused a request: {limit.reason}"
     spent = sum((usd_from_text(request.usd) for request in account.requests if request.usd), Fraction(0))
-    if limits is not None and spent > usd_from_text(limits.usd_per_attempt):
+    if spent > usd_from_text(limits.usd_per_attempt):
         return EndKind.HARD_LIMIT, f"cost {usd_to_text(spent)} USD is above the ceiling of {limits.usd_per_attempt} USD"
     ended = collected.exit
     if ended is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller.domain.limits import SpendLimits
 from controller.domain.outcome import EndKind
 from controller.domain.receipt import ProbeOutcome
 from controller.domain.tree_stream import parse_tree_stream
@@ -81,7 +82,7 @@ def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def end_of(outcome: Outcome) -> EndKind:
     account = AttemptAccount.model_validate({"attempt_id": "a", "requests": (), "refusals": (), "open": False})
-    return judge_end(outcome.collected, outcome.mismatches, account)[0]
+    return judge_end(outcome.collected, outcome.mismatches, account, SpendLimits())[0]
 
 
 def test_a_quiet_harness_hands_in_everything(box: HarnessBox) -> None:

@@ -147,7 +147,7 @@ def test_an_unenforced_limit_is_excused_for_containers_only() -> None:
     ],
 )
 def test_how_an_attempt_ended(fields: dict[str, Any], seen: AttemptAccount, kind: EndKind) -> None:
-    assert judge_end(collected(**fields), (), seen)[0] is kind
+    assert judge_end(collected(**fields), (), seen, SpendLimits())[0] is kind
 
 
 @pytest.mark.parametrize(("usd", "kind"), [("1.00", EndKind.NORMAL), ("1.0000000001", EndKind.HARD_LIMIT)])
@@ -156,11 +156,12 @@ def test_a_crossed_ceiling_is_a_hard_limit_even_when_nothing_was_refused(usd: st
     rows = tuple(row.model_copy(update={"usd": usd if row.sequence == 1 else "0"}) for row in seen.requests)
     spent = AttemptAccount(attempt_id=seen.attempt_id, requests=rows, refusals=(), open=False)
     assert judge_end(collected(exit_code=0), (), spent, SpendLimits())[0] is kind
-    assert judge_end(collected(exit_code=0), (), spent)[0] is EndKind.NORMAL
+    assert judge_end(collected(exit_code=0), (), spent, SpendLimits(usd_per_attempt="2"))[0] is EndKind.NORMAL
 
 
 def test_a_mismatch_outweighs_everything() -> None:
-    end = judge_end(collected(exit_code=0), ("routes: expected 0, found 1",), account(refusals=(("limit", True),)))
+    seen = account(refusals=(("limit", True),))
+    end = judge_end(collected(exit_code=0), ("routes: expected 0, found 1",), seen, SpendLimits())
     assert end == (EndKind.INFRASTRUCTURE, "routes: expected 0, found 1")
 
 
