@@ -67,7 +67,7 @@ class Verdict(Record):
 
 
 class SelfReport(Record):
-    """What the harness says of itself: stored, compared, never used."""
+    """What the harness says of itself. Its cost is kept beside the meter's; nothing is computed from any of it."""
 
     usd: UsdText | None = None
     tokens_in: int | None = None
