@@ -3,12 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 
-.PHONY: setup demo test test-slow check bench lock clean
+.PHONY: setup images demo test test-slow check bench lock clean
 
 setup:
 	@$(PYTHON) tools/bootstrap.py
 
-demo: setup  ## a finished rehearsal round: real harnesses, real machines, real metering
+images: setup  ## bake what changed; through sudo when not root
+	@$(BIN)/python tools/bake.py
+
+demo: images  ## a finished rehearsal round: real harnesses, real machines, real metering
 	@$(BIN)/fairtrial demo
 
 test: setup  ## every check; the end-to-end lane boots real machines

@@ -14,6 +14,7 @@ LANES = (
     ("lint", ["ruff", "check", "."]),
     ("types", ["mypy"]),
     ("import contracts", ["lint-imports", "--no-cache"]),
+    ("machine images", ["python", "tools/bake.py"]),
     ("tests", ["pytest", "-m", "not slow", *sys.argv[1:]]),
 )
 
