@@ -19,9 +19,10 @@ from controller.adapters.files_durable import sync_directory
 from controller.adapters.sqlite_writer import SqliteWriter
 from controller.domain.ids import AttemptId, sha256_digest
 from controller.domain.instant import InstantMs
+from controller.domain.outcome import ArtifactRecord
 from controller.errors import DiskFull, InvalidInput
 from controller.ports.clock import Clock
-from controller.ports.ledger import StoredArtifact, UploadGrant
+from controller.ports.ledger import UploadGrant
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS grants (
@@ -79,7 +80,7 @@ class FsArtifacts:
             return None
         return known[0] if hmac.compare_digest(known[0].token_sha256, token_sha256) else None
 
-    def store(self, grant: UploadGrant, data: bytes, *, at: InstantMs) -> StoredArtifact:
+    def store(self, grant: UploadGrant, data: bytes, *, at: InstantMs) -> ArtifactRecord:
         """See Artifacts. Equal bytes again give the first acknowledgement again.
 
         Raises InvalidInput for other bytes, too many bytes or a name that is taken; DiskFull when there is no room,
@@ -89,16 +90,14 @@ class FsArtifacts:
         where = f"{grant.attempt_id}/{grant.name}"
         if len(data) > grant.bytes_max:
             raise InvalidInput(f"artifacts: {where} has {len(data)} bytes, more than the granted {grant.bytes_max}")
-        offered = StoredArtifact(
-            attempt_id=grant.attempt_id, name=grant.name, digest=sha256_digest(data), bytes=len(data), received_at=at
-        )
+        offered = ArtifactRecord(name=grant.name, digest=sha256_digest(data), bytes=len(data), received_at=at)
         try:
             self._place(grant.attempt_id, grant.name, data)
         except OSError as error:
             if error.errno in NO_SPACE:
                 raise DiskFull(f"artifacts: no room for {where}: {error.strerror}") from error
             raise
-        stored = self._file.write(lambda db: _insert_once(db, offered))
+        stored = self._file.write(lambda db: _insert_once(db, grant.attempt_id, offered))
         if stored.digest != offered.digest:
             raise InvalidInput(f"artifacts: {where} was stored before with other bytes")
         return stored
@@ -129,7 +128,7 @@ class FsArtifacts:
         with os.fdopen(descriptor, "rb") as file:
             return file.read(bytes_max + 1)
 
-    def list(self, attempt_id: AttemptId) -> tuple[StoredArtifact, ...]:
+    def list(self, attempt_id: AttemptId) -> tuple[ArtifactRecord, ...]:
         """See Artifacts; in byte order of the names. Only what was acknowledged, or is about to be."""
         query = f"SELECT {_COLUMNS} FROM stored WHERE attempt_id = ? ORDER BY name"  # noqa: S608 - a constant
         rows = self._file.read(lambda db: db.execute(query, (attempt_id,)).fetchall())
@@ -143,13 +142,14 @@ class FsArtifacts:
         row = self._file.read(lambda db: db.execute(query, (attempt_id, name)).fetchone())
         if row is None:
             raise InvalidInput(f"artifacts: {where} was not stored")
-        if row[3] > bytes_max:
-            raise InvalidInput(f"artifacts: {where} has {row[3]} bytes, more than the {bytes_max} asked for")
+        stored = _stored(row)
+        if stored.bytes > bytes_max:
+            raise InvalidInput(f"artifacts: {where} has {stored.bytes} bytes, more than the {bytes_max} asked for")
         try:
             data = self._bytes(attempt_id, name, bytes_max=bytes_max)
         except OSError as error:
             raise InvalidInput(f"artifacts: {where} can't be read: {error.strerror}") from error
-        if sha256_digest(data) != row[2]:
+        if sha256_digest(data) != stored.digest:
             raise InvalidInput(f"artifacts: {where} no longer has the digest it was stored with")
         return data
 
@@ -158,7 +158,7 @@ class FsArtifacts:
         self._file.write(lambda db: db.execute("UPDATE grants SET revoked = 1 WHERE attempt_id = ?", (attempt_id,)))
 
 
-_COLUMNS: Final = "attempt_id, name, digest, bytes, received_at"
+_COLUMNS: Final = "name, digest, bytes, received_at"
 
 
 def _check_names(attempt_id: str, name: str) -> None:
@@ -183,16 +183,14 @@ def _grant(db: sqlite3.Connection, attempt_id: str, name: str) -> tuple[UploadGr
     return grant, bool(row[3])
 
 
-def _insert_once(db: sqlite3.Connection, offered: StoredArtifact) -> StoredArtifact:
+def _insert_once(db: sqlite3.Connection, attempt_id: AttemptId, offered: ArtifactRecord) -> ArtifactRecord:
     db.execute(
-        f"INSERT INTO stored ({_COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",  # noqa: S608 - a constant
-        (offered.attempt_id, offered.name, offered.digest, offered.bytes, offered.received_at),
+        f"INSERT INTO stored (attempt_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",  # noqa: S608 - a constant
+        (attempt_id, offered.name, offered.digest, offered.bytes, offered.received_at),
     )
     query = f"SELECT {_COLUMNS} FROM stored WHERE attempt_id = ? AND name = ?"  # noqa: S608 - a constant
-    return _stored(db.execute(query, (offered.attempt_id, offered.name)).fetchone())
+    return _stored(db.execute(query, (attempt_id, offered.name)).fetchone())
 
 
-def _stored(row: tuple[Any, ...]) -> StoredArtifact:
-    return StoredArtifact(
-        attempt_id=AttemptId(row[0]), name=row[1], digest=row[2], bytes=row[3], received_at=InstantMs(row[4])
-    )
+def _stored(row: tuple[Any, ...]) -> ArtifactRecord:
+    return ArtifactRecord(name=row[0], digest=row[1], bytes=row[2], received_at=InstantMs(row[3]))

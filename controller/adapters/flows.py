@@ -35,11 +35,6 @@ class Flow(Record):
             re.compile(self.path_pattern)
         return self
 
-    @property
-    def shown(self) -> str:
-        """Method and path for a reader."""
-        return f"{self.method} {self.path or self.path_pattern}"
-
 
 class Answer(Record):
     """One request form that the egress proxy answers itself."""

@@ -70,7 +70,7 @@ class GitPatches:
         changed = tuple(sorted((name.decode() for name in listed.split(b"\0") if name), key=str.encode))
         if changed != changed_paths(base, harvested):
             raise ControllerFault("git and the walk of the trees name different changed paths")
-        return Patch(data=data, changed=changed, base_tree=base_tree, result_tree=result_tree)
+        return Patch(data=data, changed=changed)
 
     def apply_check(self, base: Tree, patch: bytes) -> dict[str, TreeFile]:
         """The tree that results from a stranger's patch, whatever its text claims.

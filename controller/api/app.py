@@ -92,7 +92,7 @@ class Results:
         except LedgerUnavailable as error:
             self._stop.fail(error)
             raise Denied(500, "the artifact could not be stored durably; send it again") from None
-        log.info("stored", attempt_id=stored.attempt_id, name=stored.name, digest=stored.digest, bytes=stored.bytes)
+        log.info("stored", attempt_id=grant.attempt_id, name=stored.name, digest=stored.digest, bytes=stored.bytes)
         return {"digest": stored.digest, "bytes": stored.bytes}
 
     async def _grant(self, request: web.Request, attempt_id: AttemptId, name: str) -> UploadGrant:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from controller.domain.ids import AttemptId, Digest, LogicalRunId, RequestId
+from controller.domain.ids import AttemptId, LogicalRunId, RequestId
 from controller.domain.instant import InstantMs
 from controller.domain.limits import SpendLimits
 from controller.domain.money import UsdText
+from controller.domain.outcome import ArtifactRecord
 from controller.domain.record import Record
 from controller.domain.usage import AttemptAccount, Dialect, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
 
@@ -91,14 +92,6 @@ class UploadGrant(Record):
     expires_at: InstantMs
 
 
-class StoredArtifact(Record):
-    attempt_id: AttemptId
-    name: str
-    digest: Digest
-    bytes: int
-    received_at: InstantMs
-
-
 class Artifacts(Protocol):
     """Write-once blobs by attempt and name. The service that receives them can't read or replace them."""
 
@@ -108,11 +101,11 @@ class Artifacts(Protocol):
 
     def find_grant(self, attempt_id: AttemptId, name: str, token_sha256: str) -> UploadGrant | None: ...
 
-    def store(self, grant: UploadGrant, data: bytes, *, at: InstantMs) -> StoredArtifact:
+    def store(self, grant: UploadGrant, data: bytes, *, at: InstantMs) -> ArtifactRecord:
         """Durable (file and directory fsynced) when it returns. A second write of the name raises InvalidInput."""
         ...
 
-    def list(self, attempt_id: AttemptId) -> tuple[StoredArtifact, ...]: ...
+    def list(self, attempt_id: AttemptId) -> tuple[ArtifactRecord, ...]: ...
 
     def read(self, attempt_id: AttemptId, name: str, *, bytes_max: int) -> bytes: ...
 

@@ -13,8 +13,6 @@ class Patch(Record):
 
     data: bytes
     changed: tuple[str, ...]
-    base_tree: str
-    result_tree: str
 
 
 class PatchTool(Protocol):

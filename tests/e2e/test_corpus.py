@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from controller.domain.task import TaskBundle
 from controller.domain.tree import EXECUTABLE, REGULAR, TreeFile
 from controller.domain.tree_stream import HarvestedTree
 from controller.verify.step import JudgeSite
-from tests.world.local_sandbox import LocalSandbox
+from tests.world.local_sandbox import LocalSandbox, judge_site
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,11 +35,8 @@ PATCHES = GitPatches()
 
 @pytest.fixture
 def site() -> Iterator[JudgeSite]:
-    top = Path(tempfile.mkdtemp(prefix="fairtrial-judge-"))
-    top.chmod(0o755)
-    user = 1_000_000 + os.getpid()
-    yield JudgeSite(directory=str(top / "site"), uid=user, gid=user, memory_bytes=None)
-    shutil.rmtree(top)
+    with judge_site() as made:
+        yield made
 
 
 @pytest.mark.parametrize("name", TASKS)

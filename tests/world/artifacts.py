@@ -5,9 +5,10 @@ from __future__ import annotations
 from controller.adapters.artifacts_fs import ATTEMPT_PATTERN, NAME_PATTERN
 from controller.domain.ids import AttemptId, sha256_digest
 from controller.domain.instant import InstantMs
+from controller.domain.outcome import ArtifactRecord
 from controller.errors import InvalidInput
 from controller.ports.clock import Clock
-from controller.ports.ledger import StoredArtifact, UploadGrant
+from controller.ports.ledger import UploadGrant
 
 
 class MemoryArtifacts:
@@ -17,7 +18,7 @@ class MemoryArtifacts:
         self._clock = clock
         self._grants: dict[tuple[AttemptId, str], UploadGrant] = {}
         self._revoked: set[tuple[AttemptId, str]] = set()
-        self._stored: dict[tuple[AttemptId, str], tuple[StoredArtifact, bytes]] = {}
+        self._stored: dict[tuple[AttemptId, str], tuple[ArtifactRecord, bytes]] = {}
 
     def grant(self, grants: tuple[UploadGrant, ...]) -> None:
         for grant in grants:
@@ -39,20 +40,17 @@ class MemoryArtifacts:
             return None
         return grant if grant.token_sha256 == token_sha256 else None
 
-    def store(self, grant: UploadGrant, data: bytes, *, at: InstantMs) -> StoredArtifact:
+    def store(self, grant: UploadGrant, data: bytes, *, at: InstantMs) -> ArtifactRecord:
         key = (grant.attempt_id, grant.name)
         known = self._stored.get(key)
         if len(data) > grant.bytes_max or (known is not None and known[1] != data):
             raise InvalidInput(f"artifacts: {grant.attempt_id}/{grant.name} can't be stored")
         if known is None:
-            digest = sha256_digest(data)
-            stored = StoredArtifact(
-                attempt_id=grant.attempt_id, name=grant.name, digest=digest, bytes=len(data), received_at=at
-            )
+            stored = ArtifactRecord(name=grant.name, digest=sha256_digest(data), bytes=len(data), received_at=at)
             known = self._stored[key] = (stored, data)
         return known[0]
 
-    def list(self, attempt_id: AttemptId) -> tuple[StoredArtifact, ...]:
+    def list(self, attempt_id: AttemptId) -> tuple[ArtifactRecord, ...]:
         return tuple(stored for (owner, _), (stored, _) in sorted(self._stored.items()) if owner == attempt_id)
 
     def read(self, attempt_id: AttemptId, name: str, *, bytes_max: int) -> bytes:

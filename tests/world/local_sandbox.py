@@ -5,15 +5,19 @@ Running it needs root, because the judge gives the subject a user of its own.
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from controller.domain.instant import InstantMs
 from controller.errors import SandboxLost
 from controller.ports.containers import Containers
 from controller.ports.pool import ExecResult, SandboxFacts, SandboxRole
+from controller.verify.step import JudgeSite
 
 
 class LocalSandbox:
@@ -62,3 +66,15 @@ class LocalSandbox:
 
     def console(self) -> str:
         return ""
+
+
+@contextmanager
+def judge_site() -> Iterator[JudgeSite]:
+    """A directory of the host that other users can enter, and a user that no other test run has."""
+    top = Path(tempfile.mkdtemp(prefix="fairtrial-judge-"))
+    top.chmod(0o755)
+    user = 1_000_000 + os.getpid()
+    try:
+        yield JudgeSite(directory=str(top / "site"), uid=user, gid=user, memory_bytes=None)
+    finally:
+        shutil.rmtree(top)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from controller.domain.tree import TreeFile
 from controller.domain.tree_stream import HarvestedTree
 from controller.verify.step import JudgeSite
 from tests.world.attacks import Overlay, node_attacks, python_attacks
-from tests.world.local_sandbox import LocalSandbox
+from tests.world.local_sandbox import LocalSandbox, judge_site
 from tests.world.tasks import Language, file, sample_bundle
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the judge gives the subject a user of its own, as root")
@@ -30,12 +28,8 @@ PYTHON, NODE = python_attacks(), node_attacks()
 
 @pytest.fixture
 def site() -> Iterator[JudgeSite]:
-    """A directory that other users can enter, and a user that no other test run has."""
-    top = Path(tempfile.mkdtemp(prefix="fairtrial-judge-"))
-    top.chmod(0o755)
-    user = 1_000_000 + os.getpid()
-    yield JudgeSite(directory=str(top / "site"), uid=user, gid=user, memory_bytes=None)
-    shutil.rmtree(top)
+    with judge_site() as made:
+        yield made
 
 
 def overlaid(bundle: TaskBundle, overlay: Overlay) -> dict[str, TreeFile]:
