@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.errors import UnpricedUsage
@@ -66,6 +66,7 @@ def test_a_whole_answer_is_read_or_refused(dialect: str, usage: Any, other: Any)
         st.tuples(st.sampled_from(["", "message_start", "message_delta", "message_stop"]), JSON), max_size=4
     )
 )
+@example(frames=[("", {"type": []})])
 def test_a_stream_is_read_or_refused(dialect: str, frames: list[tuple[str, Any]]) -> None:
     reader = READERS[dialect]()
     try:

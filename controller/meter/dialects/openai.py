@@ -153,8 +153,9 @@ class ChatReader:
 class ResponsesReader:
     """Reads one Responses answer; `completed`, `incomplete` and `failed` all carry billable usage."""
 
-    TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
-    STATUSES: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
+    # Tuples, since an answer may hold anything where a word is due, also what a set can't look up.
+    STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
+    TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
     def __init__(self) -> None:
         self._response: dict[str, Any] = {}
