@@ -28,7 +28,6 @@ PROGRAMS = {
     "newuidmap": "uidmap",
     "podman": "podman",
     "crun": "crun",
-    "cpio": "cpio",
     "git": "git",
     "npm": "npm",
 }

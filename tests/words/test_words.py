@@ -63,7 +63,8 @@ def test_every_test_file_is_collected() -> None:
 
 
 def test_no_module_is_long_and_no_line_is_left_undone() -> None:
+    unfinished = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3)) + r")\b")
     for path in [*(ROOT / "controller").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
         text = path.read_text()
         assert text.count("\n") <= 600, f"{path} is too long"
-        assert not re.search(r"\b(TODO|FIXME|XXX)\b", text.replace("(TODO|FIXME|XXX)", "")), path
+        assert not unfinished.search(text), path
