@@ -26,7 +26,8 @@ _FEATURES_OFF: Final = (
     "ultrafast_mode",
     "unbounded_connection_retries",
 )
-_TOOL_ITEMS: Final = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search"})
+# A tuple, since a hostile log may hold anything where a word is due, also what a set can't look up.
+_TOOL_ITEMS: Final = ("command_execution", "file_change", "mcp_tool_call", "web_search")
 
 
 class CodexCli:

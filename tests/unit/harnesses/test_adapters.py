@@ -79,6 +79,7 @@ def test_unknown_settings_are_refused_by_name(adapter: HarnessAdapter) -> None:
         b'{"type": "turn.completed", "usage": {"input_tokens": -4, "output_tokens": "9"}}',
         b'{"type": "turn.completed", "usage": {"input_tokens": 9007199254740993, "output_tokens": true}}',
         b'{"type": "item.completed", "item": []}\n{"type": []}',
+        b'{"type": "item.completed", "item": {"type": []}}\n{"type": "item.completed", "item": {"type": {}}}',
         b'{"info": {"model_stats": {"instance_cost": NaN, "api_calls": true}}, "messages": {"role": "assistant"}}',
         b'{"info": {"model_stats": {"instance_cost": 1e400}}, "messages": [{"role": "assistant", "tool_calls": 4}, 7]}',
         b'{"info": [], "messages": [{"role": "assistant", "extra": {"response": {"usage": {"prompt_tokens": 1.5}}}}]}',
