@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Final
 
 import typer
 
 from controller.cli import render
 from controller.cli.verbs import app
 from controller.errors import ControllerFault, DiskFull, FairtrialError
+
+INTERRUPTED: Final = 130  # what a shell reports for Ctrl-C
 
 
 def main(arguments: list[str]) -> int:
@@ -22,7 +25,7 @@ def main(arguments: list[str]) -> int:
         return render.error(fault)
     except KeyboardInterrupt:
         render.note("fairtrial: interrupted. Attempts in flight go on; `fairtrial resume ROUND` takes them up.")
-        return 130
+        return INTERRUPTED
     except typer.Exit as leave:
         return leave.exit_code
     except typer.Abort:
@@ -51,7 +54,13 @@ def _foreign(fault: Exception) -> int:
 
 def entry() -> None:
     """The console script."""
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    if code == INTERRUPTED:
+        # Threads of attempts in flight would keep the process for up to half an hour; being killed is safe by design.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
