@@ -42,7 +42,7 @@ class FairtrialError(Exception):
 
     exit_code: ClassVar[int] = 1
     blame: ClassVar[Blame] = Blame.CONTROLLER
-    remedy: str = "Run the command again with --verbose and report what it prints."
+    remedy: str = "This is a defect of fairtrial: report this message and the command that gave it."
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
