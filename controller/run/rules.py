@@ -14,7 +14,7 @@ from controller.domain.receipt import Collected, Found, IsolationReceipt, RunOrd
 from controller.domain.usage import AttemptAccount, ZeroBillProof
 from controller.guest.shim import AGENT_UID, BROKEN, DISK, ORDER_SCHEMA, STARTED_BEFORE, UPLOAD_FAILED
 from controller.ports.pool import Isolation
-from controller.run.probes import PROBES, ordered_probes
+from controller.run.probes import ordered_probes
 
 RECEIPT: Final = "receipt.json"
 TREE: Final = "tree.jsonl"
@@ -82,10 +82,15 @@ def order_json(order: RunOrder) -> dict[str, Any]:
 
 
 def receipt_mismatches(
-    receipt: IsolationReceipt | None, limits: SandboxLimits, *, isolation: Isolation = Isolation.VM
+    receipt: IsolationReceipt | None,
+    limits: SandboxLimits,
+    *,
+    isolation: Isolation = Isolation.VM,
+    probe_names: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """Everything that forbids an attempt to count, judged from what was found and not from the shim's own list.
 
+    `probe_names` are those of the order: each must have been tried, as every fixed probe must.
     Only with `container` isolation, whose results can't be published, may a machine leave limits unenforced.
     """
     if receipt is None:
@@ -97,7 +102,7 @@ def receipt_mismatches(
         if name not in excused and not _holds(name, value, found):
             faults.append(f"{name}: expected {json.dumps(value)}, found {json.dumps(found)}")
     tried = {probe.name for probe in receipt.probes}
-    faults += [f"probe {probe.name}: not tried" for probe in PROBES if probe.name not in tried]
+    faults += [f"probe {probe.name}: not tried" for probe in ordered_probes(probe_names) if probe.name not in tried]
     faults += [
         f"probe {probe.name}: {probe.outcome}, {probe.detail}" for probe in receipt.probes if probe.outcome != "refused"
     ]

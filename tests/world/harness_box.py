@@ -157,7 +157,9 @@ class HarnessBox:
         """Execute and collect."""
         result = run_stage.execute(self.sandbox, order)
         collected = run_stage.collect(self.artifacts, AttemptId(order.attempt_id), LIMITS)
-        found = run_stage.receipt_mismatches(collected.receipt, order.limits, isolation=self.isolation)
+        found = run_stage.receipt_mismatches(
+            collected.receipt, order.limits, isolation=self.isolation, probe_names=order.probe_names
+        )
         return Outcome(result, collected, found)
 
     def run(self, script: str, **order: Any) -> Outcome:

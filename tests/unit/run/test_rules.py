@@ -116,6 +116,8 @@ def test_a_probe_that_is_not_refused_is_a_hole(outcome: str) -> None:
 
 def test_a_probe_that_was_not_tried_is_a_hole() -> None:
     assert receipt_mismatches(receipt(probes=[]), LIMITS)[0] == f"probe {PROBES[0].name}: not tried"
+    ordered = receipt_mismatches(receipt(), LIMITS, probe_names=("registry.example",))
+    assert ordered == ("probe name-registry.example: not tried",)
 
 
 def test_a_missing_receipt_and_the_shims_own_complaint_void_the_attempt() -> None:
