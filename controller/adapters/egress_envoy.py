@@ -47,7 +47,8 @@ class EgressProxy:
                 "listeners": [
                     {
                         "name": "egress",
-                        "address": {"pipe": {"path": str(self._listen), "mode": 0o600}},
+                        # Its directory keeps other users out; a container that was given the socket must get in.
+                        "address": {"pipe": {"path": str(self._listen), "mode": 0o666}},
                         "filter_chains": [{"filters": [{"name": "http", "typed_config": self._http()}]}],
                     }
                 ],

@@ -82,7 +82,7 @@ def resolve(
 ) -> None:
     """Decide what a halted cell's attempt counts as. Its money counts in full either way, and the act is in the log.
 
-    Example: fairtrial resolve rounds/latest humanize.codex.r1 --as lost --note "power cut"
+    Example: fairtrial resolve rounds/latest inflection-ordinals.codex.r1 --as lost --note "power cut"
     """
     from controller import wiring
     from controller.conductor import rounds

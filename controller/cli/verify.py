@@ -18,7 +18,7 @@ def verify(
 ) -> None:
     """Judge one patch in a fresh machine without a network. A verdict of "failed" is a result, not an error.
 
-    Example: fairtrial verify --task corpus/humanize --patch fix.patch --json
+    Example: fairtrial verify --task corpus/inflection-ordinals --patch fix.patch --json
     """
     from controller import wiring
 

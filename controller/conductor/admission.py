@@ -7,7 +7,7 @@ grow with the square of its attempts.
 from __future__ import annotations
 
 from controller.authorize import check_authorization
-from controller.conductor.stops import OPERATOR, StopWatch
+from controller.conductor.stops import AUTHORIZATION, OPERATOR, StopWatch
 from controller.conductor.world import World
 from controller.domain.authorization import attempt_ceiling, excesses
 from controller.domain.bodies import RoundStopped
@@ -47,4 +47,4 @@ class Admission:
         spend, sandbox = world.manifest.spend_limits, world.manifest.sandbox_limits
         ceiling = attempt_ceiling(spend, sandbox, opens_run=number == 1)
         over = excesses(grant.caps, self._tally.consumed.plus(ceiling))
-        return RoundStopped(rule="authorization", detail="; ".join(over)) if over else None
+        return RoundStopped(rule=AUTHORIZATION, detail="; ".join(over)) if over else None

@@ -23,12 +23,13 @@ from controller.conductor.world import World
 from controller.destroy import destroy
 from controller.domain import bodies
 from controller.domain.ids import AttemptId
-from controller.domain.outcome import BLAME, RETRYABLE, ArtifactRecord, EndKind
+from controller.domain.outcome import BLAME, RETRYABLE, EndKind, SelfReport
 from controller.domain.plan import LogicalRun
 from controller.domain.receipt import Collected
 from controller.domain.statement import StatementKind
-from controller.errors import ControllerFault, LimitsNotEnforced, SandboxLost
+from controller.errors import ControllerFault, SandboxLost
 from controller.lease import lease, runner_spec
+from controller.ports.harness import HarnessAdapter
 from controller.settle import settle_attempt
 
 REASON_CHARS_MAX: Final = 500
@@ -87,9 +88,10 @@ def execute(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
         try:
             if not _result_durable(world, attempt_id):
                 _run_in_machine(world, run, attempt)
-            collected = run_stage.collect(world.artifacts, attempt_id, world.manifest.artifact_limits)
-        except (SandboxLost, LimitsNotEnforced) as error:
+        except SandboxLost as error:
             fault = without_paths(str(error))
+    if _result_durable(world, attempt_id):  # a machine that dies after it has handed everything in takes nothing away
+        collected, fault = run_stage.collect(world.artifacts, attempt_id, world.manifest.artifact_limits), None
     close_attempt(world, attempt_id)
     _acknowledge(world, run, attempt, collected, fault)
 
@@ -142,23 +144,23 @@ def _acknowledge(
         receipt_digest, refused, self_usd = None, 0, None
     else:
         limits = world.manifest.sandbox_limits
-        mismatches = run_stage.receipt_mismatches(collected.receipt, limits, isolation=world.pool.isolation)
+        found = run_stage.receipt_mismatches(
+            collected.receipt, limits, isolation=world.pool.isolation, probe_names=world.probe_names
+        )
+        mismatches = tuple(world.without_names(fault) for fault in found)
         end, reason = run_stage.judge_end(collected, mismatches, account, world.manifest.spend_limits)
         wall_ms = collected.exit.wall_ms if collected.exit else 0
         missing = collected.missing
         receipt_digest = collected.receipt_digest
         refused = collected.receipt.refused if collected.receipt else 0
         adapter = world.harnesses[world.manifest.arm(run.arm).harness]
-        self_usd = adapter.self_report(collected.reports, collected.log).usd
+        self_usd = _self_report(adapter, collected).usd
     checked = bodies.IsolationChecked(
         receipt_digest=receipt_digest, probes_refused=refused, mismatches=tuple(mismatches)
     )
     world.journal.append(StatementKind.ISOLATION_RECEIPT, attempt_id, checked, at=world.clock.now())
     body = bodies.ResultAcknowledged(
-        artifacts=tuple(
-            ArtifactRecord(name=a.name, digest=a.digest, bytes=a.bytes, received_at=a.received_at)
-            for a in world.artifacts.list(attempt_id)
-        ),
+        artifacts=world.artifacts.list(attempt_id),
         missing=missing,
         wall_ms=wall_ms,
         end=end,
@@ -166,6 +168,14 @@ def _acknowledge(
         self_reported_usd=self_usd,
     )
     world.journal.append(StatementKind.RESULT_ACKNOWLEDGED, attempt_id, body, at=world.clock.now())
+
+
+def _self_report(adapter: HarnessAdapter, collected: Collected) -> SelfReport:
+    """What the harness says of itself. Nothing depends on it, so nothing it wrote may stop us."""
+    try:
+        return adapter.self_report(collected.reports, collected.log)
+    except Exception:
+        return SelfReport()
 
 
 def tear_down(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from controller.conductor.history import AttemptHistory, RunHistory, run_histories
 from controller.domain.dataset import AttemptRow, LogicalRunRow
+from controller.domain.money import sum_usd
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.statement import Statement
-from controller.settle import rules as settlement
 
 
 def dataset_rows(
@@ -36,7 +36,7 @@ def _row(manifest: RoundManifest, digest: str, run: LogicalRun, history: RunHist
         model=manifest.lane(arm.lane).model,
         replicate=run.replicate,
         outcome=scored.outcome if scored else "missing",
-        usd=settlement.sum_usd(a.usd for a in attempts) if scored else None,
+        usd=sum_usd(a.usd for a in attempts) if scored else None,
         wall_ms=sum(a.wall_ms for a in attempts) if scored else None,
         attempts=attempts,
         scored_attempt=scored.scored_attempt if scored else None,

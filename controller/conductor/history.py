@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,13 +10,9 @@ from controller.domain import bodies
 from controller.domain.outcome import EndKind
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
+from controller.evidence.claims import claim
 
 R = TypeVar("R", bound=Record)
-
-
-def body_of(statement: Statement, model: type[R]) -> R:
-    """The typed body. Stored bytes are read in JSON mode, because strict Python mode refuses JSON's strings."""
-    return model.model_validate_json(json.dumps(statement.body))
 
 
 @dataclass(frozen=True)
@@ -29,7 +24,6 @@ class AttemptHistory:
     number: int
     generation: int
     intended_epoch: int
-    leased: bodies.SandboxLeased | None
     isolation: bodies.IsolationChecked | None
     result: bodies.ResultAcknowledged | None
     runner_gone: bool
@@ -61,7 +55,7 @@ def run_histories(statements: Sequence[Statement]) -> dict[str, RunHistory]:
     for statement in statements:
         by_subject.setdefault(statement.subject, []).append(statement)
         if statement.kind is StatementKind.ATTEMPT_INTENDED:
-            attempts = order.setdefault(body_of(statement, bodies.AttemptIntended).run, [])
+            attempts = order.setdefault(claim(statement, bodies.AttemptIntended).run, [])
             if statement.subject not in attempts:
                 attempts.append(statement.subject)
     runs = set(order) | {s.subject for s in statements if s.kind is StatementKind.RUN_SCORED}
@@ -77,9 +71,9 @@ def run_history(run: str, own: Sequence[Statement], attempts: Mapping[str, Seque
     resolved: dict[str, str] = {}
     for statement in own:
         if statement.kind is StatementKind.CELL_HALTED:
-            halted = body_of(statement, bodies.CellHalted)
+            halted = claim(statement, bodies.CellHalted)
         elif statement.kind is StatementKind.OPERATOR_ACT:
-            act = body_of(statement, bodies.OperatorAct)
+            act = claim(statement, bodies.OperatorAct)
             if act.attempt_id is not None:
                 resolved[act.attempt_id] = act.act
                 halted = None
@@ -95,14 +89,13 @@ def run_history(run: str, own: Sequence[Statement], attempts: Mapping[str, Seque
 def newest(statements: Iterable[Statement], kind: StatementKind, model: type[R]) -> R | None:
     """The newest body of that kind, or None."""
     found = [statement for statement in statements if statement.kind is kind]
-    return body_of(found[-1], model) if found else None
+    return claim(found[-1], model) if found else None
 
 
 def attempt_history(attempt_id: str, statements: Sequence[Statement]) -> AttemptHistory:
     """One attempt; its first statement is the intent."""
-    intents = [body_of(s, bodies.AttemptIntended) for s in statements if s.kind is StatementKind.ATTEMPT_INTENDED]
+    intents = [claim(s, bodies.AttemptIntended) for s in statements if s.kind is StatementKind.ATTEMPT_INTENDED]
     intent = intents[-1]
-    leased = newest(statements, StatementKind.SANDBOX_LEASED, bodies.SandboxLeased)
     gone = newest(statements, StatementKind.SANDBOX_DESTROYED, bodies.SandboxGone)
     return AttemptHistory(
         attempt_id=attempt_id,
@@ -110,7 +103,6 @@ def attempt_history(attempt_id: str, statements: Sequence[Statement]) -> Attempt
         number=intent.number,
         generation=intent.generation,
         intended_epoch=intent.epoch,
-        leased=leased if leased is not None and leased.generation == intent.generation else None,
         isolation=newest(statements, StatementKind.ISOLATION_RECEIPT, bodies.IsolationChecked),
         result=newest(statements, StatementKind.RESULT_ACKNOWLEDGED, bodies.ResultAcknowledged),
         runner_gone=gone is not None and gone.generation == intent.generation,

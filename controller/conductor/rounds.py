@@ -6,18 +6,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Literal
 
-from controller.authorize import check_authorization, grant_paths
+from controller.authorize import check_authorization
 from controller.conductor.history import run_histories
 from controller.conductor.running import finished
 from controller.conductor.status import RoundStatus, round_status
+from controller.conductor.stops import AUTHORIZATION, OPERATOR, standing_stop
 from controller.conductor.workflow import conduct_round
 from controller.conductor.world import World
 from controller.destroy import sweep
 from controller.domain import bodies
 from controller.domain.ids import sha256_digest
 from controller.domain.plan import RoundManifest
-from controller.domain.statement import Statement, StatementKind
+from controller.domain.statement import StatementKind
 from controller.errors import CapReached, InvalidInput, RoundHalted
+from controller.evidence.canonical import canonical
 from controller.ports.clock import Clock
 from controller.ports.journal import Journal
 from controller.settle import settle_round
@@ -31,8 +33,13 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
     Raises NotAuthorized before anything is leased; RoundHalted when cells wait for a person; CapReached when the
     authorization is used up.
     """
-    check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
-    _record_start(world)
+    grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
+    if round_status(world.manifest, world.journal.statements()).state in ("settled", "closed"):
+        raise InvalidInput(
+            f"round {world.manifest.round_id} is closed: its books are settled",
+            remedy="Freeze a new round; a closed one never grows.",
+        )
+    _record_start(world, sha256_digest(canonical(grant)))
     sweep(world.pool, world.clock)
     conduct_round(
         world,
@@ -45,31 +52,25 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
         if status.halted:
             cells = "\n".join(f"{cell.run}: {cell.detail}" for cell in status.cells if cell.state == "halted")
             raise RoundHalted(f"{status.halted} of {status.runs} cells are halted\n{cells}")
-        if status.stopped_by and status.stopped_by.startswith("authorization"):
+        stopped = standing_stop(world.journal.statements())
+        if stopped is not None and stopped.rule == AUTHORIZATION:
             raise CapReached(f"round {status.round_id} stopped: {status.stopped_by}")
     return status
 
 
-def _record_start(world: World) -> None:
-    grants = grant_paths(world.round_dir)
-    grant = grants[max(grants)].read_bytes()
+def _record_start(world: World, authorization_digest: str) -> None:
     body = bodies.RoundStarted(
         manifest_digest=world.manifest_digest,
-        authorization_digest=sha256_digest(grant),
+        authorization_digest=authorization_digest,
         epoch=world.epoch,
         pool=world.pool.name,
         isolation=world.pool.isolation.value,
     )
     key = f"{StatementKind.ROUND_STARTED}:e{world.epoch}"
     world.journal.append(StatementKind.ROUND_STARTED, world.manifest.round_id, body, at=world.clock.now(), key=key)
-    if _operator_stopped(world.journal.statements()):
+    standing = standing_stop(world.journal.statements())
+    if standing is not None and standing.rule == OPERATOR:
         _operator_act(world.journal, world.clock, world.manifest.round_id, "resume", "the operator resumed the round")
-
-
-def _operator_stopped(statements: tuple[Statement, ...]) -> bool:
-    acts = [s.body["act"] for s in statements if s.kind is StatementKind.OPERATOR_ACT]
-    standing = [act for act in acts if act in ("stop", "resume")]
-    return bool(standing) and standing[-1] == "stop"
 
 
 def stop(journal: Journal, clock: Clock, round_id: str, note: str) -> None:

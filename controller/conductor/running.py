@@ -13,10 +13,10 @@ from controller.conductor.world import World
 from controller.domain import bodies
 from controller.domain.ids import AttemptId, LogicalRunId, attempt_id
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
+from controller.domain.money import sum_usd
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun
 from controller.domain.statement import StatementKind
-from controller.settle.rules import sum_usd
 
 HALTED: Final = "halted"
 STOPPED: Final = "stopped"

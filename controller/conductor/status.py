@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from controller.conductor.dataset import dataset_rows
 from controller.conductor.history import RunHistory, run_histories
 from controller.conductor.stops import standing_stop
+from controller.domain.money import sum_usd
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
-from controller.settle.rules import sum_usd
 
 RoundState = Literal["frozen", "running", "stopped", "halted", "finished", "settled", "closed"]
 
@@ -47,7 +46,7 @@ def round_status(manifest: RoundManifest, statements: Sequence[Statement]) -> Ro
     scored = sum(1 for cell in cells if cell.state in ("success", "failure", "invalid"))
     halted = sum(1 for cell in cells if cell.state == "halted")
     reason = standing_stop(statements)
-    rows = dataset_rows(manifest, "sha256:" + "0" * 64, statements)
+    settled = [a.settled for history in histories.values() for a in history.attempts if a.classified is not None]
     return RoundStatus(
         round_id=manifest.round_id,
         state=_state(kinds, scored == len(cells), halted > 0, reason is not None),
@@ -55,7 +54,7 @@ def round_status(manifest: RoundManifest, statements: Sequence[Statement]) -> Ro
         scored=scored,
         halted=halted,
         attempts=sum(cell.attempts for cell in cells),
-        usd=sum_usd(attempt.usd for row in rows for attempt in row.attempts),
+        usd=sum_usd(account.usd if account else None for account in settled),
         stopped_by=f"{reason.rule}: {reason.detail}" if reason else None,
         cells=cells,
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from controller.conductor.history import body_of
 from controller.domain import bodies
 from controller.domain.outcome import EndKind
 from controller.domain.statement import Statement, StatementKind
+from controller.evidence.claims import claim
 from controller.protocols.harness_round.manifest import StopRules
 
 OPERATOR: Final = "operator"
+AUTHORIZATION: Final = "authorization"
+ERROR_SHARE: Final = "error-share"
 EXCUSED: Final = frozenset({EndKind.INFRASTRUCTURE, EndKind.PROVIDER_ERROR})
 
 
@@ -29,14 +31,14 @@ class StopWatch:
         """Take one more statement into account."""
         match statement.kind:
             case StatementKind.ROUND_STOPPED:
-                self._written = body_of(statement, bodies.RoundStopped)
+                self._written = claim(statement, bodies.RoundStopped)
             case StatementKind.OPERATOR_ACT:
-                act = body_of(statement, bodies.OperatorAct).act
+                act = claim(statement, bodies.OperatorAct).act
                 if act in ("stop", "resume"):
                     self._operator = act == "stop"
             case StatementKind.ATTEMPT_CLASSIFIED:
                 self._ended += 1
-                self._excused += body_of(statement, bodies.AttemptClassified).end in EXCUSED
+                self._excused += claim(statement, bodies.AttemptClassified).end in EXCUSED
             case _:
                 pass
 
@@ -56,7 +58,7 @@ class StopWatch:
         if self._excused * 100 <= rules.excused_percent_max * self._ended:
             return None
         detail = f"{self._excused} of {self._ended} attempts ended in infrastructure or provider errors"
-        return bodies.RoundStopped(rule="error-share", detail=detail)
+        return bodies.RoundStopped(rule=ERROR_SHARE, detail=detail)
 
 
 def standing_stop(statements: Iterable[Statement]) -> bodies.RoundStopped | None:

@@ -15,9 +15,9 @@ from controller.domain.statement import StatementKind
 from controller.domain.tree_stream import HarvestedTree, parse_tree_stream
 from controller.errors import InvalidInput, SandboxLost, TreeRejected
 from controller.lease import lease, verifier_spec
+from controller.run.rules import TREE
 
 VERIFY_LEASES_MAX: Final = 3  # verification spends nothing, so a lost machine is simply replaced, within reason
-TREE_ARTIFACT: Final = "tree.jsonl"
 
 
 def verify_attempt(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
@@ -78,7 +78,7 @@ def _harvest(world: World, attempt_id: AttemptId) -> HarvestedTree | str:
     """The harvested tree, or why it can't be read."""
     limits = world.manifest.artifact_limits
     try:
-        data = world.artifacts.read(attempt_id, TREE_ARTIFACT, bytes_max=limits.tree_bytes_max)
+        data = world.artifacts.read(attempt_id, TREE, bytes_max=limits.tree_bytes_max)
         return parse_tree_stream(data, limits)
     except (InvalidInput, TreeRejected) as error:
         return str(error)

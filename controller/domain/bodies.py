@@ -25,7 +25,7 @@ class RoundAuthorized(Record):
     """A signed grant came into force. The newest one holds."""
 
     manifest_digest: Digest
-    authorization_digest: Digest  # of the payload, not of the envelope
+    authorization_digest: Digest  # of the grant's payload, not of its envelope
 
 
 class RoundStarted(Record):

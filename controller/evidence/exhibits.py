@@ -14,7 +14,7 @@ from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.statement import Statement
 from controller.domain.usage import MeteredRequest, Refusal
 from controller.evidence import bundle
-from controller.evidence.canonical import parse, parse_lines
+from controller.evidence.canonical import canonical, parse, parse_lines
 from controller.evidence.envelope import AUTHORIZATION_TYPE, check
 from controller.evidence.trails import Trails, fold
 
@@ -89,10 +89,8 @@ class Exhibits:
 
     @cached_property
     def grant_digests(self) -> frozenset[str]:
-        """Digests of the grant files, as ROUND_STARTED names them."""
-        return frozenset(
-            sha256_digest(data) for name, data in self.files.items() if bundle.grant_number(name) is not None
-        )
+        """Digests of the grants' payloads, as statements name them."""
+        return frozenset(sha256_digest(canonical(grant)) for grant in self.grants)
 
     @cached_property
     def ledger(self) -> tuple[MeteredRequest, ...]:

@@ -22,6 +22,7 @@ from controller.errors import InvalidInput
 from controller.evidence.bundle import ANALYSIS, BUNDLE_BYTES_MAX, DATASET
 from controller.evidence.check import CheckReport, check, choose_keys
 from controller.protocols.harness_round.estimates import Analysis
+from controller.proxy.config import read_keys as read_keys_of_providers
 from controller.publish import RoundRecords, publish
 from controller.publish.report import context_of_round, render_report
 from controller.settings import Settings
@@ -108,9 +109,11 @@ def _accounts(found: OpenRound) -> list[AttemptAccount]:
 
 
 def _secrets(settings: Settings, found: OpenRound) -> list[bytes]:
-    """Values that must not leave: the seed of the run-scoped tokens and the provider keys."""
-    paths = [found.directory / SECRET_FILE, settings.keys_dir / "providers.json", settings.keys_dir / "publisher.pem"]
-    return [path.read_bytes() for path in paths if path.is_file()]
+    """Values that must not leave: what the run-scoped tokens derive from, our signing key, and every provider key."""
+    paths = [found.directory / SECRET_FILE, settings.keys_dir / "publisher.pem"]
+    providers = settings.keys_dir / "providers.json"
+    keys = read_keys_of_providers(providers) if providers.is_file() else {}
+    return [path.read_bytes() for path in paths if path.is_file()] + [key.encode() for key in keys.values()]
 
 
 def check_bundle(settings: Settings, bundle: Path, key: Path | None) -> CheckReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Final
 
 from controller.adapters.artifacts_fs import FsArtifacts
 from controller.adapters.doctor import disk
+from controller.adapters.files_durable import sync_directory
 from controller.adapters.git_patch import GitPatches
 from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.ledger_sqlite import SqliteLedger
@@ -24,7 +26,7 @@ from controller.domain.keys import KeyRing
 from controller.domain.plan import RoundManifest
 from controller.domain.statement import StatementKind
 from controller.domain.task import TaskBundle
-from controller.errors import DiskFull, InvalidTask, MissingImage
+from controller.errors import DiskFull, InvalidInput, InvalidTask, MissingImage
 from controller.freeze import load_frozen
 from controller.harnesses import HARNESSES
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
@@ -34,6 +36,7 @@ from controller.wiring.tasks import load_bundle, task_directories
 from controller.wiring.tools import image_digests, local_files, make_pool, publisher
 
 SECRET_FILE: Final = Path("round.secret")
+SECRET_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
     }
     scripts = {name: directory / "rehearsal.json" for name, directory in directories.items()}
     with round_lock(found.directory):
-        services = RoundServices(settings, found.directory, found.manifest, scripts, found.manifest.seed)
+        services = RoundServices(settings, found.directory, found.manifest, scripts)
         clock = SystemClock()
         with services.running():
             ledger = SqliteLedger(services.ledger_file, clock)
@@ -137,14 +140,17 @@ def _bundle(settings: Settings, manifest: RoundManifest, task_id: str, directory
 
 
 def _secret(round_dir: Path) -> bytes:
-    """The round's token secret, made at first use, readable by its owner only."""
+    """The round's token secret, made at first use, whole or not at all, readable by its owner only."""
     path = round_dir / SECRET_FILE
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_bytes()
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(SystemEntropy().token_bytes(32))
-        file.flush()
-        os.fsync(file.fileno())
-    return path.read_bytes()
+    if not path.exists():
+        descriptor, name = tempfile.mkstemp(dir=round_dir, prefix=".secret-")  # mode 0600
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(SystemEntropy().token_bytes(SECRET_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+        sync_directory(round_dir)
+    secret = path.read_bytes()
+    if len(secret) != SECRET_BYTES:
+        raise InvalidInput(f"{path}: {len(secret)} bytes, expected {SECRET_BYTES}", remedy="Restore the file.")
+    return secret

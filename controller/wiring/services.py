@@ -30,14 +30,11 @@ PROBE_SECONDS: Final = 2.0
 class RoundServices:
     """Where the services of one round listen, and how they are started and ended."""
 
-    def __init__(
-        self, settings: Settings, round_dir: Path, manifest: RoundManifest, scripts: dict[str, Path], chance_seed: str
-    ) -> None:
+    def __init__(self, settings: Settings, round_dir: Path, manifest: RoundManifest, scripts: dict[str, Path]) -> None:
         self._settings = settings
         self._round_dir = round_dir
         self._manifest = manifest
         self._scripts = scripts
-        self._chance_seed = chance_seed
         self._sockets = runtime_directory(settings, round_dir)
         self.directory = round_dir / "services"
 
@@ -98,7 +95,7 @@ class RoundServices:
     def _rehearsal_config(self) -> RehearsalConfig:
         return RehearsalConfig(
             socket=str(self._sockets / "model.sock"),
-            chance_seed=self._chance_seed,
+            chance_seed=self._manifest.seed,
             scripts={task: str(path) for task, path in self._scripts.items()},
         )
 

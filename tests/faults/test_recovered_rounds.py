@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
+from controller.authorize import check_authorization
 from controller.conductor import rounds, running
 from controller.conductor.history import run_histories
 from controller.conductor.recompute import HarnessRoundRecompute
@@ -14,6 +15,7 @@ from controller.domain import bodies
 from controller.domain.ids import AttemptId, sha256_digest
 from controller.domain.outcome import EndKind
 from controller.domain.statement import StatementKind
+from controller.evidence.canonical import canonical
 from controller.publish import Published, RoundRecords, publish
 from tests.world.recorded_round import REPORT
 from tests.world.simulation import Aftermath, Effects, Killed, Simulation
@@ -37,10 +39,11 @@ def story(run: str, number: int) -> EndKind:
 
 
 def _started(simulation: Simulation, epoch: int) -> None:
-    grant = (simulation.directory / "authorization.dsse.json").read_bytes()
+    world = simulation.world()
+    grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
     body = bodies.RoundStarted(
         manifest_digest=simulation.frozen.digest,
-        authorization_digest=sha256_digest(grant),
+        authorization_digest=sha256_digest(canonical(grant)),
         epoch=epoch,
         pool="fake",
         isolation="vm",

@@ -12,7 +12,7 @@ from controller.conductor import rounds, running
 from controller.conductor.workflow import conduct_round
 from controller.conductor.world import World
 from controller.domain.statement import StatementKind
-from controller.errors import CapReached, DiskFull, NotAuthorized, RoundHalted
+from controller.errors import CapReached, DiskFull, InvalidInput, NotAuthorized, RoundHalted
 from tests.world.recorded_round import CAPS
 from tests.world.simulation import Effects, Killed, Simulation
 
@@ -87,3 +87,13 @@ def test_an_operators_stop_lets_nothing_new_start_and_a_resume_takes_it_back(tmp
     assert not simulation.started
     status = rounds.start(simulation.world(), fleet_size=2, on_progress=lambda status: None)
     assert status.state == "finished"
+
+
+def test_a_closed_round_never_grows(tmp_path: Path) -> None:
+    simulation = Simulation(tmp_path)
+    rounds.stop(simulation.journal, simulation.clock, "small", "enough")
+    rounds.settle(simulation.frozen.manifest, simulation.journal, simulation.clock)
+    statements = simulation.journal.statements()
+    with pytest.raises(InvalidInput, match="closed"):
+        rounds.start(simulation.world(), fleet_size=1, on_progress=lambda status: None)
+    assert simulation.journal.statements() == statements

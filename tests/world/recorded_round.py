@@ -28,6 +28,7 @@ from controller.domain.rating import price
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
+from controller.evidence.canonical import canonical
 from controller.evidence.log import next_statement
 from controller.freeze import FreezeInputs, freeze
 from controller.freeze.plan import PlanArm, RoundPlan
@@ -187,13 +188,15 @@ def conducted(directory: Path, *, stories: Mapping[int, tuple[Try, ...]] = STORI
     frozen = freeze(inputs(), directory, signer, clock, files=files)
     found = RecordedRound(directory, frozen.manifest, frozen.digest, clock)
     expires_at = InstantMs(START + 10**9)
-    authorize(directory, frozen.digest, caps, signer, clock, files=files, round_id="small", expires_at=expires_at)
+    grant = authorize(
+        directory, frozen.digest, caps, signer, clock, files=files, round_id="small", expires_at=expires_at
+    )
     found.log(
         StatementKind.ROUND_STARTED,
         "small",
         bodies.RoundStarted(
             manifest_digest=frozen.digest,
-            authorization_digest=sha256_digest((directory / "authorization.dsse.json").read_bytes()),
+            authorization_digest=sha256_digest(canonical(grant)),
             epoch=1,
             pool="qemu",
             isolation="vm",

@@ -53,15 +53,7 @@ class StopRules(Record):
 
     excused_percent_max: int = Field(default=5, ge=0, le=100)  # infrastructure and provider errors, of all attempts
     attempts_before_share: int = Field(default=40, ge=1)
-    events: tuple[str, ...] = (
-        "spend-cap",
-        "model-identity-change",
-        "rate-card-change",
-        "sealed-task-exposure",
-        "metering-reconciliation-failure",
-        "production-health-degradation",
-        "error-share",
-    )
+    events: tuple[str, ...] = ("authorization", "error-share", "operator")  # caps used up, too many errors, a person
 
 
 class HarnessRoundManifest(RoundManifest):

@@ -235,8 +235,9 @@ def _grant(**changes: Any) -> Tamper:
 
         payload = json.loads(base64.b64decode(json.loads(files[bundle.AUTHORIZATION])["payload"]))
         payload["caps"].update(changes.pop("caps", {}))
-        files[bundle.AUTHORIZATION] = sign(AUTHORIZATION_TYPE, dumps({**payload, **changes}), SIGNER)
-        digest = sha256_digest(files[bundle.AUTHORIZATION])
+        altered = dumps({**payload, **changes})
+        files[bundle.AUTHORIZATION] = sign(AUTHORIZATION_TYPE, altered, SIGNER)
+        digest = sha256_digest(altered)
         _alter(StatementKind.ROUND_STARTED, authorization_digest=digest)(files)
 
     return tamper
