@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from controller.domain.ids import Digest
 from controller.errors import DiskFull, InvalidInput
+from controller.ports.named_files import read_named
 
 
 class LocalFiles:
@@ -49,45 +49,52 @@ class LocalFiles:
                 temporary.chmod(0o644)
                 os.link(temporary, path)
             except FileExistsError:
-                if _read_regular(path, len(data), path) != data:
+                if _read_within(path, len(data), path) != data:
                     raise
             finally:
                 temporary.unlink()
             sync_directory(path.parent)
 
     def read_directory(self, path: Path, *, bytes_max: int) -> dict[str, bytes]:
-        if not path.is_dir():
-            raise InvalidInput(f"{path} is not a directory")
         with _io_errors(path):
+            if not path.is_dir():
+                raise InvalidInput(f"{path} is not a directory")
             found: dict[str, bytes] = {}
             left = bytes_max
-            for entry, name in _walk(path, PurePosixPath()):
-                found[name] = _read_regular(Path(entry.path), left, path)
+            for entry, name in _walk(path):
+                found[name] = _read_within(Path(entry.path), left, path)
                 left -= len(found[name])
             return found
 
 
-def _walk(directory: Path, prefix: PurePosixPath) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """Everything below that is not a directory, in byte order. Directories are entered only when they are no links."""
-    with os.scandir(directory) as entries:
-        ordered = sorted(entries, key=lambda entry: os.fsencode(entry.name))
-    for entry in ordered:
+def _walk(root: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """Everything below that is not a directory, in byte order. Directories are entered only when they are no links.
+
+    A list instead of recursion: a directory may lie deeper than Python's stack.
+    """
+    waiting: list[tuple[os.DirEntry[str], str]] = _entries(root, "")
+    while waiting:
+        entry, name = waiting.pop()
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), prefix / entry.name)
+            waiting += _entries(Path(entry.path), f"{name}/")
         else:
-            yield entry, str(prefix / entry.name)
+            yield entry, name
 
 
-def _read_regular(path: Path, bytes_max: int, root: Path) -> bytes:
-    """Checked on the open descriptor, so that the file can't be exchanged between the check and the reading."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InvalidInput(f"{path} is not a regular file")
-        data = file.read(bytes_max + 1)
-    if len(data) > bytes_max:
-        raise InvalidInput(f"{root} holds more bytes than the limit allows")
-    return data
+def _entries(directory: Path, prefix: str) -> list[tuple[os.DirEntry[str], str]]:
+    """The directory's entries with their names from the root, the first of them last."""
+    with os.scandir(directory) as entries:
+        ordered = sorted(entries, key=lambda entry: os.fsencode(entry.name), reverse=True)
+    return [(entry, prefix + entry.name) for entry in ordered]
+
+
+def _read_within(path: Path, bytes_max: int, root: Path) -> bytes:
+    try:
+        return read_named(path, bytes_max=bytes_max, follow=False)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise InvalidInput(f"{root} holds more bytes than the limit allows") from error
+        raise InvalidInput(f"{path}: {error.strerror}") from error
 
 
 def _write_below(root: Path, name: str, data: bytes) -> None:

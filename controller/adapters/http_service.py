@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from controller.domain.record import Record, field_faults
 from controller.errors import FairtrialError, InvalidInput, PortOccupied
+from controller.ports.named_files import read_named
 
 SOCKET_PATH_BYTES_MAX: Final = 107  # the kernel's sockaddr_un
 IDLE_CONNECTION_SECONDS: Final = 3600.0  # longer than any proxy in front keeps one, so that we never close first
@@ -128,7 +129,7 @@ def _log_to_stderr() -> None:
 def read_record(path: Path, kind: type[R]) -> R:
     """A record from a JSON file. Raises InvalidInput naming the file and the first wrong field."""
     try:
-        return kind.model_validate_json(path.read_bytes())
+        return kind.model_validate_json(read_named(path))
     except OSError as error:
         raise InvalidInput(f"{path}: can't be read: {error.strerror}") from error
     except ValidationError as error:

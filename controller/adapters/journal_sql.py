@@ -7,17 +7,25 @@ that two threads can't fork the chain; a second process is kept out by the round
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 
 from controller.domain.instant import InstantMs
-from controller.domain.record import Record
+from controller.domain.record import Record, field_faults
 from controller.domain.statement import Statement, StatementKind
-from controller.errors import ControllerFault, DiskFull
+from controller.errors import ControllerFault, DiskFull, FairtrialError, InvalidInput, NotCanonical
 from controller.evidence.canonical import canonical
 from controller.evidence.log import next_statement
+
+RESTORE: Final = "Restore the journal from a copy: it is the round's log, and nothing can be concluded without it."
+# Primary result codes of SQLite: https://www.sqlite.org/rescode.html
+_DAMAGED: Final = frozenset({1, 11, 26})  # other tables than ours, corrupt, not a database
+_NOT_OURS: Final = frozenset({3, 8})  # no permission, read-only
 
 _METADATA = sa.MetaData()
 _STATEMENTS = sa.Table(
@@ -46,15 +54,18 @@ class SqlJournal:
     """The Journal port over SQLAlchemy."""
 
     def __init__(self, url: str) -> None:
-        """Open or create the journal at a SQLAlchemy URL such as `sqlite:///rounds/demo-1/journal.sqlite`."""
+        """Open or create the journal at a SQLAlchemy URL such as `sqlite:///rounds/demo-1/journal.sqlite`.
+
+        This and every method raise NotCanonical for a damaged journal, InvalidInput for one that isn't ours to write,
+        and DiskFull for a place that takes no bytes.
+        """
+        self._url = url
         self._engine = sa.create_engine(url)
         if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _durable)
         self._lock = threading.Lock()
-        try:
+        with self._named_errors():
             _METADATA.create_all(self._engine)
-        except sa.exc.OperationalError as error:
-            raise DiskFull(f"the journal at {url} can't be opened: {error.orig}") from error
 
     @classmethod
     def in_directory(cls, directory: Path) -> SqlJournal:
@@ -67,11 +78,8 @@ class SqlJournal:
         self, kind: StatementKind, subject: str, body: Record, *, at: InstantMs, key: str | None = None
     ) -> Statement:
         unique = key or f"{kind}:{subject}"
-        try:
-            with self._lock, self._engine.begin() as connection:
-                return self._append(connection, kind, subject, body, at=at, key=unique)
-        except sa.exc.OperationalError as error:
-            raise DiskFull(f"the journal can't be written: {error.orig}") from error
+        with self._named_errors(), self._lock, self._engine.begin() as connection:
+            return self._append(connection, kind, subject, body, at=at, key=unique)
 
     def _append(
         self,
@@ -86,14 +94,14 @@ class SqlJournal:
         claim = body.model_dump(mode="json")
         present = connection.execute(sa.select(_STATEMENTS.c.bytes).where(_STATEMENTS.c.key == key)).scalar()
         if present is not None:
-            first = Statement.model_validate_json(present)
+            first = self._statement(present)
             if first.body != claim:
                 raise ControllerFault(f"statement {key} exists with another body; the log is append-only")
             return first
         newest = connection.execute(
             sa.select(_STATEMENTS.c.bytes).order_by(_STATEMENTS.c.sequence.desc()).limit(1)
         ).scalar()
-        previous = Statement.model_validate_json(newest) if newest is not None else None
+        previous = self._statement(newest) if newest is not None else None
         statement = next_statement(previous, kind=kind, at=at, subject=subject, body=claim)
         connection.execute(
             _STATEMENTS.insert().values(
@@ -117,5 +125,29 @@ class SqlJournal:
 
     def _select(self, *where: sa.ColumnElement[bool]) -> tuple[Statement, ...]:
         query = sa.select(_STATEMENTS.c.bytes).where(*where).order_by(_STATEMENTS.c.sequence)
-        with self._engine.connect() as connection:
-            return tuple(Statement.model_validate_json(row) for row in connection.execute(query).scalars())
+        with self._named_errors(), self._engine.connect() as connection:
+            return tuple(self._statement(row) for row in connection.execute(query).scalars())
+
+    def _statement(self, row: Any) -> Statement:
+        try:
+            return Statement.model_validate_json(row)
+        except ValidationError as error:
+            fault = field_faults(error, whole="the row")[0]
+            raise NotCanonical(f"the journal at {self._url} is damaged: {fault}", remedy=RESTORE) from error
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.DatabaseError as error:
+            raise _named(self._url, error.orig) from error
+
+
+def _named(url: str, cause: BaseException | None) -> FairtrialError:
+    """The error of ours that a database's own stands for."""
+    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+    if code in _DAMAGED:
+        return NotCanonical(f"the journal at {url} is damaged: {cause}", remedy=RESTORE)
+    if code in _NOT_OURS:
+        return InvalidInput(f"the journal at {url}: {cause}", remedy="Make the round's directory yours to write.")
+    return DiskFull(f"the journal at {url} can't be used: {cause}")

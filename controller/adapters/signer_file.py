@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
@@ -20,6 +21,9 @@ from pydantic import ValidationError
 from controller.domain.keys import KeyRing, PublicKey
 from controller.domain.record import field_faults
 from controller.errors import InvalidInput
+from controller.ports.named_files import read_named
+
+KEYS_BYTES_MAX: Final = 2**20
 
 
 class FileSigner:
@@ -40,7 +44,7 @@ class FileSigner:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise InvalidInput(f"{path}: the signing key may be read by others", remedy=f"Run `chmod 600 {path}`.")
         try:
-            private = load_pem_private_key(path.read_bytes(), password=None)
+            private = load_pem_private_key(read_named(path, bytes_max=KEYS_BYTES_MAX), password=None)
         except (ValueError, TypeError) as error:
             raise InvalidInput(f"{path}: not an unencrypted PEM private key") from error
         if not isinstance(private, Ed25519PrivateKey):
@@ -61,7 +65,7 @@ def read_keys(path: Path) -> KeyRing:
     Unlike evidence it may be spelled freely: an editor's newline must not cost anybody his trust. Raises InvalidInput.
     """
     try:
-        return KeyRing.model_validate_json(path.read_bytes())
+        return KeyRing.model_validate_json(read_named(path, bytes_max=KEYS_BYTES_MAX))
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
     except ValidationError as error:

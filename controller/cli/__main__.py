@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Final
@@ -10,9 +11,10 @@ import typer
 
 from controller.cli import render
 from controller.cli.verbs import app
-from controller.errors import ControllerFault, DiskFull, FairtrialError
+from controller.errors import ControllerFault, DiskFull, FairtrialError, InvalidInput
 
 INTERRUPTED: Final = 130  # what a shell reports for Ctrl-C
+CLOSED_PIPE: Final = 141  # and for a program whose reader, such as `head`, has left
 
 
 def main(arguments: list[str]) -> int:
@@ -20,6 +22,7 @@ def main(arguments: list[str]) -> int:
     try:
         command = typer.main.get_command(app)
         code = command.main(args=arguments, prog_name="fairtrial", standalone_mode=False)
+        sys.stdout.flush()
         return int(code or 0)
     except FairtrialError as fault:
         return render.error(fault)
@@ -40,8 +43,15 @@ def _foreign(fault: Exception) -> int:
     if callable(show):
         show(file=sys.stderr)
         return int(getattr(fault, "exit_code", 2))
-    if isinstance(fault, OSError) and fault.errno == 28:
+    if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
         return render.error(DiskFull(f"no space left on the device: {fault.filename or 'unknown file'}"))
+    if isinstance(fault, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains once more as it exits
+        return CLOSED_PIPE
+    if isinstance(fault, OSError) and fault.filename is not None:
+        said = f"{fault.filename}: {fault.strerror}"
+        remedy = "Look at the named path: what lies there, and whether it is yours."
+        return render.error(InvalidInput(said, remedy=remedy))
     if os.environ.get("FAIRTRIAL_DEBUG"):
         raise fault
     return render.error(

@@ -21,6 +21,7 @@ from controller.freeze.plan import RoundPlan, parse_plan
 from controller.freeze.rules import FreezeInputs
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
+from controller.ports.named_files import read_named
 from controller.ports.signer import Signer
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
 
@@ -38,7 +39,7 @@ class Frozen:
 def read_plan(path: Path) -> RoundPlan:
     """The plan in that file. Raises InvalidPlan with one line per problem."""
     try:
-        return parse_plan(path.read_bytes(), path.name)
+        return parse_plan(read_named(path), path.name)
     except OSError as error:
         raise InvalidPlan(f"{path}: {error.strerror}") from error
 
@@ -66,7 +67,7 @@ def read_rate_card(plan: RoundPlan, plan_path: Path) -> RateCard:
     """The rate card the plan names. Raises InvalidPlan naming file and field."""
     path = plan_path.parent / plan.rate_card
     try:
-        return RateCard.model_validate_json(path.read_bytes())
+        return RateCard.model_validate_json(read_named(path))
     except OSError as error:
         raise InvalidPlan(f"{plan_path.name}: rate_card: {plan.rate_card}: {error.strerror}") from error
     except ValidationError as error:
@@ -97,9 +98,9 @@ def load_frozen(round_dir: Path, keys: KeyRing | None = None) -> Frozen:
     Raises RoundNotFound, BadSignature or NotCanonical.
     """
     try:
-        data = (round_dir / MANIFEST).read_bytes()
-        envelope = (round_dir / MANIFEST_ENVELOPE).read_bytes()
-        ring = keys or parse((round_dir / KEYS).read_bytes(), KeyRing, KEYS)
+        data = read_named(round_dir / MANIFEST)
+        envelope = read_named(round_dir / MANIFEST_ENVELOPE)
+        ring = keys or parse(read_named(round_dir / KEYS), KeyRing, KEYS)
     except OSError as error:
         raise RoundNotFound(f"{round_dir}: {error.filename and Path(error.filename).name}: {error.strerror}") from error
     if check(envelope, MANIFEST_TYPE, ring, MANIFEST_ENVELOPE) != data:

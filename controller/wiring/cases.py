@@ -12,6 +12,7 @@ from controller.domain.rate_card import RateCard
 from controller.errors import InvalidInput
 from controller.meter import cases as metering
 from controller.meter import price_usage
+from controller.ports.named_files import read_named
 
 
 def price_record(usage: Path, card: Path, dialect: str) -> dict[str, Any]:
@@ -29,11 +30,15 @@ def metering_cases(source: Path) -> list[dict[str, Any]]:
 
 def statistics_cases(source: Path) -> dict[str, Any]:
     """The answer to every case of the file, by id."""
-    return run_statistics(source.read_bytes(), name=source.name)
+    try:
+        data = read_named(source)
+    except OSError as error:
+        raise InvalidInput(f"{source}: {error.strerror}") from error
+    return run_statistics(data, name=source.name)
 
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_named(path))
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path}: not readable as JSON: {error}") from error

@@ -15,6 +15,7 @@ from controller.domain.outcome import Verdict
 from controller.domain.task import TaskBundle
 from controller.domain.tree_stream import HarvestedTree
 from controller.errors import InvalidInput, RoundNotFound
+from controller.ports.named_files import read_named
 from controller.ports.pool import Pool, SandboxRole, SandboxSpec
 from controller.settings import Settings
 from controller.verify import Qualification, qualify, verify
@@ -38,7 +39,7 @@ def remember_tasks(round_dir: Path, directories: dict[str, Path]) -> None:
 def task_directories(round_dir: Path) -> dict[str, Path]:
     """The directory of every task of the round."""
     try:
-        return {name: Path(path) for name, path in json.loads((round_dir / DIRECTORIES).read_text()).items()}
+        return {name: Path(path) for name, path in json.loads(read_named(round_dir / DIRECTORIES)).items()}
     except (OSError, ValueError, AttributeError) as error:
         raise RoundNotFound(f"{round_dir / DIRECTORIES}: {error}") from error
 
@@ -58,7 +59,7 @@ def verify_patch(settings: Settings, directory: Path, patch: Path) -> Verdict:
     bundle = load_bundle(settings, directory)
     patches = GitPatches()
     try:
-        data = patch.read_bytes()
+        data = read_named(patch)
     except OSError as error:
         raise InvalidInput(f"{patch}: {error.strerror}") from error
     tree = dict(patches.apply_check(bundle.base, data))

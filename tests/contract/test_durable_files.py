@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
 from controller.errors import DiskFull, InvalidInput
+from controller.ports.named_files import read_named
 
 FILES = {"a.json": b"1", "patches/b.patch": b"2", "empty": b""}
 
@@ -71,3 +73,32 @@ def test_links_special_files_and_too_many_bytes_are_refused(tmp_path: Path) -> N
     (tmp_path / "big" / "x").write_bytes(b"123")
     with pytest.raises(InvalidInput, match="more bytes"):
         files.read_directory(tmp_path / "big", bytes_max=2)
+
+
+def test_directories_deeper_than_the_stack_and_odd_names_are_read_in_byte_order(tmp_path: Path) -> None:
+    place = tmp_path / "bundle"
+    place.mkdir()
+    for name in ("b", "a", "a-b", "\udcff", "x\n\x1b[31m"):
+        (place / name).write_bytes(b"x")
+    deep = place
+    for _ in range(1500):
+        deep /= "d"
+        deep.mkdir()
+    (deep / "f").write_bytes(b"deep")
+    found = LocalFiles().read_directory(place, bytes_max=100)
+    (deep / "f").unlink()
+    while deep != place:
+        deep.rmdir()
+        deep = deep.parent
+    assert list(found) == sorted(found, key=os.fsencode)
+    assert len(found) == 6
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda p: p.symlink_to("/dev/zero"), lambda p: p.symlink_to(p), os.mkdir])
+def test_a_named_file_is_never_waited_for_nor_read_without_end(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "named")
+    with pytest.raises(OSError, match="named"):
+        read_named(tmp_path / "named")
+    with pytest.raises(OSError, match="larger than 3 bytes"):
+        (tmp_path / "long").write_bytes(b"1234")
+        read_named(tmp_path / "long", bytes_max=3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from controller.adapters.journal_sql import SqlJournal
 from controller.domain.bodies import OperatorAct
 from controller.domain.instant import InstantMs
 from controller.domain.statement import StatementKind
-from controller.errors import ControllerFault, DiskFull
+from controller.errors import ControllerFault, DiskFull, FairtrialError
 from controller.evidence.log import check_chain
 from controller.ports.journal import Journal
 from tests.world.journal import MemoryJournal
@@ -83,3 +85,29 @@ def test_threads_do_not_fork_the_chain(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(DiskFull, match="missing"):
         SqlJournal(f"sqlite:///{tmp_path / 'missing' / 'journal.sqlite'}")
+
+
+@pytest.mark.parametrize("damage", ["not a database", "a row that is not JSON", "a row of no kind", "a lost column"])
+def test_a_damaged_journal_is_named_and_nothing_is_added(damage: str, tmp_path: Path) -> None:
+    SqlJournal.in_directory(tmp_path).append(KIND, "s", act("a"), at=InstantMs(1))
+    path = tmp_path / "journal.sqlite"
+    if damage == "not a database":
+        (tmp_path / "journal.sqlite-wal").unlink(missing_ok=True)
+        path.write_bytes(b"\xff\x00garbage" * 500)
+    else:
+        sql = {
+            "a row that is not JSON": "UPDATE statements SET bytes = x'00'",
+            "a row of no kind": "UPDATE statements SET bytes = '{}'",
+            "a lost column": "ALTER TABLE statements RENAME COLUMN bytes TO lost",
+        }[damage]
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(sql)
+    before = path.read_bytes()
+    for use in (
+        lambda: SqlJournal.in_directory(tmp_path).statements(),
+        lambda: SqlJournal.in_directory(tmp_path).append(KIND, "t", act("b"), at=InstantMs(2)),
+    ):
+        with pytest.raises(FairtrialError, match=r"journal\.sqlite") as caught:
+            use()
+        assert not isinstance(caught.value, ControllerFault)
+    assert path.read_bytes() == before

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from controller.adapters.round_lock import round_lock
 from controller.cli.__main__ import main
+from controller.errors import InvalidInput
 from tests.world.simulation import Simulation
 
 
@@ -122,6 +124,7 @@ def test_a_round_that_another_controller_holds_is_refused(tmp_path: Path, capsys
 
 _LOCK = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from controller.adapters.round_lock import round_lock
 from controller.cli.render import error
@@ -159,3 +162,79 @@ def test_json_goes_to_stdout_and_nothing_else(tmp_path: Path, capsys: pytest.Cap
     code, out, _ = screen(capsys, "status", str(simulation.directory), "--json")
     assert code == 0
     assert json.loads(out)["state"] == "frozen"
+
+
+HOSTILE = "x\x1b[2J\x1b]0;owned\x07\u202egnp\u2066\x9b31m\udcff"
+
+
+def test_nothing_a_stranger_names_reaches_the_terminal_as_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from controller.cli import render
+
+    render.result({}, as_json=False, text=f"round {HOSTILE}\n\tkept")
+    render.note(HOSTILE)
+    render.error(InvalidInput(HOSTILE, remedy=HOSTILE))
+    out, err = capsys.readouterr()
+    assert all(char.isprintable() or char in "\n\t" for char in out + err)
+    assert out.endswith("\n\tkept\n")
+    assert "\\x1b[2J" in err
+
+
+def test_an_error_is_one_screen_however_much_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    from controller.cli import render
+
+    render.error(InvalidInput("\n".join("fault " + "y" * 5000 for _ in range(3000))))
+    _, err = capsys.readouterr()
+    assert "and 2976 more lines" in err
+    assert "Exit code:   72" in err
+    assert len(err) < 12_000
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path)]
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "{round}/release", "--key", "{file}"],
+        ["analyse", "{file}", "--cases"],
+        ["price", "{file}", "--card", "{file}", "--dialect", "openai_chat"],
+        ["price", "--cases", "{file}"],
+        ["freeze", "{file}", "--out", "{round}/new"],
+        ["verify", "--task", "corpus/humanize", "--patch", "{file}"],
+        ["serve", "meter", "--config", "{file}"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_no_verb_waits_for_a_file_or_reads_it_without_end(
+    arguments: list[str], make: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = tmp_path / "named"
+    make(named)
+    (tmp_path / "release").mkdir()
+    code, out, err = screen(capsys, *(part.format(round=tmp_path, file=named) for part in arguments))
+    assert code not in (0, 1, 100), err
+    assert out == ""
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "manifest.dsse.json", "keys.json", "journal.sqlite"])
+@pytest.mark.parametrize("verb", ["status", "settle", "analyse", "stop"])
+def test_a_damaged_round_is_named(verb: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulation = Simulation(tmp_path)
+    for damage in (b"", b"\xff\x00" * 400, None):
+        if name == "journal.sqlite" and not damage:
+            continue
+        path = simulation.directory / name
+        path.unlink(missing_ok=True)
+        if damage is None:
+            path.mkdir()
+        else:
+            path.write_bytes(damage)
+        code, out, err = screen(capsys, verb, str(simulation.directory))
+        assert code not in (0, 1, 2, 100), err
+        assert name in err or "envelope" in err
+        assert out == ""
+        if damage is None:
+            path.rmdir()
