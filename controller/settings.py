@@ -6,11 +6,12 @@ Every field can be set in the environment as FAIRTRIAL_<FIELD>, for example FAIR
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from controller.domain.record import Record
 from controller.errors import InvalidInput
@@ -18,6 +19,7 @@ from controller.errors import InvalidInput
 PROJECT: Final = Path(__file__).resolve().parent.parent
 _VM_BYTES: Final = 9 * 2**30  # an 8 GiB guest and its emulator
 _PREFIX: Final = "FAIRTRIAL_"
+_DIGITS: Final = re.compile("[0-9]{1,18}")  # a number that Python reads, and no digits of other scripts
 
 
 class Settings(Record):
@@ -28,9 +30,10 @@ class Settings(Record):
     rounds_dir: Path = PROJECT / "rounds"
     runtime_dir: Path = Path("/nonexistent")  # sockets; short, because a Unix socket's path holds 107 bytes
     pool: Literal["qemu", "podman"] = "qemu"
-    fleet_size: int = 1
-    free_disk_bytes_min: int = 8 * 2**30  # a round is refused before it starts when less is free
-    service_lifetime_seconds: int = 24 * 3600  # meter, result API and egress proxy end by themselves after this
+    fleet_size: int = Field(default=1, ge=1, le=1000)  # none would wait for ever
+    free_disk_bytes_min: int = Field(default=8 * 2**30, ge=0)  # a round is refused before it starts when less is free
+    # Meter, result API and egress proxy end by themselves after this; `timeout` would take 0 for no limit.
+    service_lifetime_seconds: int = Field(default=24 * 3600, ge=1, le=90 * 24 * 3600)
 
     @property
     def images_dir(self) -> Path:
@@ -64,9 +67,9 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         if text is None:
             continue
         if field.annotation is int:
-            values[name] = int(text) if text.isdigit() else text
+            values[name] = int(text) if _DIGITS.fullmatch(text) else text
         elif field.annotation is Path:
-            values[name] = Path(text).absolute()
+            values[name] = Path(text).absolute() if text.strip() else text
         else:
             values[name] = text
     try:

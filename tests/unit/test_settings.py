@@ -26,7 +26,20 @@ def test_the_environment_decides_and_paths_become_absolute() -> None:
     assert found.images_dir.is_relative_to(found.state_dir)
 
 
-@pytest.mark.parametrize(("name", "value"), [("FLEET_SIZE", "many"), ("POOL", "moon"), ("FREE_DISK_BYTES_MIN", "-1x")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FLEET_SIZE", "many"),
+        ("FLEET_SIZE", "0"),
+        ("FLEET_SIZE", "9" * 5000),
+        ("FLEET_SIZE", "\u00b2"),
+        ("FLEET_SIZE", ""),
+        ("POOL", "moon"),
+        ("FREE_DISK_BYTES_MIN", "-1x"),
+        ("SERVICE_LIFETIME_SECONDS", "0"),
+        ("STATE_DIR", ""),
+    ],
+)
 def test_a_bad_value_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(InvalidInput, match=f"FAIRTRIAL_{name}"):
         read_settings({f"FAIRTRIAL_{name}": value})
