@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import paramiko
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,6 +32,8 @@ from controller.ports.pool import ExecResult
 GREETING: Final = b"fairtrial/1"
 CONTROL_SOCKET, SSH_SOCKET = "control.sock", "ssh.sock"
 SEED_BYTES: Final = 64
+BANNER: Final = b"SSH-2.0-"
+NOISE_BYTES_MAX: Final = 2**20  # a serial port queues far less
 LINE_BYTES_MAX: Final = 256
 CERTIFICATE_SECONDS: Final = 60 * 60  # longer than any attempt; the certificate opens one machine, through one socket
 HANDSHAKE_SECONDS: Final = 60.0  # an emulated machine on a busy host takes a few seconds
@@ -151,7 +153,8 @@ class Channel:
             if self._clock.monotonic_seconds() > deadline:
                 raise TimeoutError("no answer to the greeting")
         stream = connect_socket(self._directory, SSH_SOCKET, timeout_seconds)
-        transport = paramiko.Transport(stream)
+        stream.settimeout(timeout_seconds)
+        transport = paramiko.Transport(FromBanner(stream))
         self._transport = transport
         transport.start_client(timeout=timeout_seconds)
         if transport.get_remote_server_key() != self._credentials.host_key:
@@ -238,6 +241,37 @@ class _Exchange:
         if len(data) > room:
             self._truncated = True
         into += data[:room]
+
+
+class FromBanner:
+    """A stream that begins at the SSH banner.
+
+    What an earlier connection had queued in the serial port when its controller died comes first, and is nobody's.
+    """
+
+    def __init__(self, stream: socket.socket) -> None:
+        """Raises EOFError when the machine hangs up, SSHException when nothing but noise comes."""
+        self._stream = stream
+        self._first = BANNER
+        seen = b""
+        for _ in range(NOISE_BYTES_MAX):
+            byte = stream.recv(1)
+            if byte == b"":
+                raise EOFError("the machine hung up before its SSH banner")
+            seen = (seen + byte)[-len(BANNER) :]
+            if seen == BANNER:
+                return
+        raise paramiko.SSHException("no SSH banner in what the machine sends")
+
+    def recv(self, count: int) -> bytes:
+        """The next bytes, as of a socket."""
+        if self._first:
+            first, self._first = self._first[:count], self._first[count:]
+            return first
+        return self._stream.recv(count)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _read_line(stream: socket.socket) -> bytes:

@@ -14,7 +14,8 @@ from controller.conductor.world import World
 from controller.errors import FairtrialError
 
 QUEUE: Final = "logical-runs"
-POLL_SECONDS: Final = 0.2
+POLL_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 1.0  # a look reads the log; an attempt takes a minute at least
 UNFINISHED: Final = frozenset({"PENDING", "ENQUEUED", "DELAYED"})
 
 
@@ -50,7 +51,7 @@ def conduct_round(world: World, database: Path, *, fleet_size: int, on_progress:
     """Work on every unfinished logical run; returns what became of each.
 
     Workflows that a killed controller left are recovered by the engine under their own ids; one that ended (halted,
-    stopped or failed) is followed by a new one under the next number. `on_progress` is called a few times per second.
+    stopped or failed) is followed by a new one under the next number. `on_progress` is called about once per second.
     """
     DBOS(
         config={
@@ -93,7 +94,7 @@ def _wait(world: World, handles: dict[str, WorkflowHandle[str]], on_progress: Ca
                 results[run_id] = waiting.pop(run_id).get_result()
             except FairtrialError as error:
                 failure, results[run_id] = failure or error, "failed"
-        world.clock.sleep(POLL_SECONDS)
+        world.clock.sleep(LOOK_SECONDS)
     on_progress()
     if failure is not None:
         raise failure
