@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import paramiko
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -154,7 +154,7 @@ class Channel:
                 raise TimeoutError("no answer to the greeting")
         stream = connect_socket(self._directory, SSH_SOCKET, timeout_seconds)
         stream.settimeout(timeout_seconds)
-        transport = paramiko.Transport(FromBanner(stream))
+        transport = paramiko.Transport(cast(socket.socket, FromBanner(stream)))
         self._transport = transport
         transport.start_client(timeout=timeout_seconds)
         if transport.get_remote_server_key() != self._credentials.host_key:
