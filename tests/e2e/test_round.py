@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 import yaml
 
+from controller import wiring
 from controller.adapters.journal_sql import SqlJournal
+from controller.adapters.services import Service
 from controller.domain.statement import Statement, StatementKind
-from controller.settings import PROJECT
+from controller.settings import PROJECT, Settings
 
 pytestmark = pytest.mark.vm
 
@@ -64,6 +66,18 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     operator = Operator(tmp_path_factory.mktemp("operator"))
     operator.run("images", "build")
     yield operator
+    clean_up(operator.home / "rounds" / "one")
+
+
+def clean_up(round_dir: Path) -> None:
+    """End what a round that failed on the way has left: it would end by itself, but later than the tests."""
+    pool = wiring.make_pool(Settings())
+    for statement in of_kind(round_dir, StatementKind.SANDBOX_LEASED):
+        pool.destroy(statement.subject, generation=statement.body["generation"])
+    for record in (round_dir / "services").glob("*.json"):
+        if not record.stem.endswith("-config"):
+            directory = record.parent
+            Service(record.stem, [], directory=directory, lifetime_seconds=1, ready=lambda: False).stop()
 
 
 @pytest.fixture(scope="module")
