@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -12,13 +12,15 @@ from controller.domain.record import Record
 TokenClass = Literal[
     "in", "read", "w5m", "w1h", "w30m", "w12h", "out", "in_audio", "out_audio", "in_image", "out_image"
 ]
+# Never negative: a class that earned money would hide the cost of another.
+Price = Annotated[int, Field(ge=0, le=2**53 - 1)]
 
 
 class RateBand(Record):
     """Prices that hold for the whole request when its prompt exceeds `over` tokens (0 for the first band)."""
 
     over: int = Field(ge=0)
-    nano_usd_per_million: dict[TokenClass, int]
+    nano_usd_per_million: dict[TokenClass, Price]
 
 
 class RateRow(Record):
@@ -29,8 +31,8 @@ class RateRow(Record):
     tier: str = "standard"
     speed: str = "standard"
     geo: str = "global"
-    bands: tuple[RateBand, ...]
-    nano_usd_per_unit: dict[str, int] = Field(default_factory=dict)
+    bands: tuple[RateBand, ...] = Field(min_length=1)
+    nano_usd_per_unit: dict[str, Price] = Field(default_factory=dict)
 
 
 class RateCard(Record):

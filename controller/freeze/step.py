@@ -52,7 +52,11 @@ def find_tasks(plan: RoundPlan, plan_path: Path) -> tuple[Path, ...]:
     found: set[Path] = set()
     empty: list[str] = []
     for position, pattern in enumerate(plan.tasks):
-        matches = {path.parent.resolve() for path in plan_path.parent.glob(f"{pattern.rstrip('/')}/task.toml")}
+        try:
+            matches = {path.parent.resolve() for path in plan_path.parent.glob(f"{pattern.rstrip('/')}/task.toml")}
+        except (ValueError, OSError, RuntimeError) as error:  # a misplaced `**`; a path too long; a loop of links
+            empty.append(f"{plan_path.name}: tasks[{position}]: {pattern!r}: {error}")
+            continue
         if not matches:
             empty.append(f"{plan_path.name}: tasks[{position}]: {pattern!r} finds no directory with a task.toml")
         found |= matches

@@ -19,6 +19,7 @@ from controller.meter.dialects import READERS, Reading
 # Anthropic "US-only inference" and OpenAI "data residency" state 10 % on every token class; web searches are exempt.
 REGIONAL_UPLIFT: Final = Fraction(11, 10)
 REGIONAL_HOSTS: Final[Mapping[str, str]] = {"us.api.openai.com": "us", "eu.api.openai.com": "eu"}
+USD_MAX: Final = 10**13  # `UsdText` has at most 13 digits before the point
 REGIONS: Final = frozenset({"us", "eu"})
 
 
@@ -95,9 +96,15 @@ def price_usage(dialect: str, payload: object, card: RateCard) -> Priced:
 
 
 def cost(usage: Usage, row: RateRow, multiplier: Fraction = Fraction(1)) -> Fraction:
-    """The exact cost in USD; the multiplier applies to token classes and leaves counted units alone."""
+    """The exact cost in USD; the multiplier applies to token classes and leaves counted units alone.
+
+    Raises UnpricedUsage for a cost beyond what a record can hold.
+    """
     tokens = price(Usage(tokens=usage.tokens), row)
-    return tokens * multiplier + price(Usage(tokens={}, units=usage.units), row)
+    usd = tokens * multiplier + price(Usage(tokens={}, units=usage.units), row)
+    if usd >= USD_MAX:
+        raise UnpricedUsage(f"the cost is {USD_MAX} USD or more, which no record can hold")
+    return usd
 
 
 def _row_and_multiplier(card: RateCard, reading: Reading, geo: str) -> tuple[RateRow, Fraction]:

@@ -19,6 +19,8 @@ def read_named(path: Path, *, bytes_max: int = NAMED_FILE_BYTES_MAX, follow: boo
 
     Raises OSError with the path, and a reason fit to be shown, also for what is no regular file or is too large.
     """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "not a file name", repr(str(path)))
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, flags)
     try:

@@ -10,6 +10,6 @@ Invariants
 """
 
 from controller.verify.qualification import Qualification, qualify
-from controller.verify.step import verify
+from controller.verify.step import count_cases, verify
 
-__all__ = ["Qualification", "qualify", "verify"]
+__all__ = ["Qualification", "count_cases", "qualify", "verify"]

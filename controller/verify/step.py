@@ -95,7 +95,7 @@ def count_cases(bundle: TaskBundle) -> int:
         cases = json.loads(bundle.verifier["cases.json"])["cases"]
         ids = [case["id"] for case in cases]
         well_formed = all(case.keys() == {"id", "input", "expected"} for case in cases) and len(set(ids)) == len(ids)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise InvalidTask(f"{origin}: not a list of cases with id, input and expected ({error})") from error
     if not well_formed or not ids:
         raise InvalidTask(f"{origin}: needs cases, each with exactly id, input and expected, and a distinct id")

@@ -37,8 +37,17 @@ def statistics_cases(source: Path) -> dict[str, Any]:
     return run_statistics(data, name=source.name)
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys differ: of two equal ones Python would keep the last in silence."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = sorted({key for key, _ in pairs if sum(other == key for other, _ in pairs) > 1})
+        raise ValueError(f"key {repeated[0]!r} is given twice")
+    return found
+
+
 def _json(path: Path) -> Any:
     try:
-        return json.loads(read_named(path))
+        return json.loads(read_named(path), object_pairs_hook=_once)
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path}: not readable as JSON: {error}") from error

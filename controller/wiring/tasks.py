@@ -18,7 +18,7 @@ from controller.errors import InvalidInput, RoundNotFound
 from controller.ports.named_files import read_named
 from controller.ports.pool import Pool, SandboxRole, SandboxSpec
 from controller.settings import Settings
-from controller.verify import Qualification, qualify, verify
+from controller.verify import Qualification, count_cases, qualify, verify
 from controller.wiring.tools import make_pool, require_images
 
 DIRECTORIES: Final = "tasks.json"
@@ -26,8 +26,10 @@ LIFETIME_SECONDS: Final = 3600
 
 
 def load_bundle(settings: Settings, directory: Path) -> TaskBundle:
-    """The task with its base tree. Fetches pinned sources once. Raises InvalidTask."""
-    return load_task(directory, TaskSources(settings.sources_dir))
+    """The task with its base tree, its hidden cases well formed. Fetches pinned sources once. Raises InvalidTask."""
+    bundle = load_task(directory, TaskSources(settings.sources_dir))
+    count_cases(bundle)  # now, and not when a machine has been leased and an attempt paid for
+    return bundle
 
 
 def remember_tasks(round_dir: Path, directories: dict[str, Path]) -> None:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from controller.domain.rate_card import RateBand, RateCard, RateRow, TokenClass
 from controller.errors import UnpricedUsage
+from controller.meter import price_usage
 from controller.meter.dialects import READERS
 from controller.meter.dialects.anthropic import KNOWN as ANTHROPIC
 from controller.meter.dialects.gemini import BEDROCK_KNOWN, GEMINI_KNOWN
 from controller.meter.dialects.openai import CHAT_KNOWN, RESPONSES_KNOWN
+from controller.meter.pricing import Priced
 
+_PRICES: dict[TokenClass, int] = dict.fromkeys(get_args(TokenClass), 2**53 - 1)
+CARD = RateCard(
+    name="dear",
+    source="a test",
+    retrieved_on="2026-01-01",
+    rows=(RateRow(provider="p", model="m", bands=(RateBand(over=0, nano_usd_per_million=_PRICES),)),),
+)
 NAMES = sorted(
     {
         part
@@ -28,6 +38,7 @@ SCALARS = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-3, 5_000),
+    st.sampled_from([2**53, 10**12 + 1, 10**4200, -(10**4200)]),
     st.floats(allow_nan=False, allow_infinity=False, width=16),
     st.sampled_from(["", "standard", "message", "compaction", "TEXT", "x"]),
 )
@@ -58,6 +69,18 @@ def test_a_whole_answer_is_read_or_refused(dialect: str, usage: Any, other: Any)
         assert str(error)
         return
     assert reading.usage is None or all(count >= 0 for count in reading.usage.tokens.values())
+    try:
+        priced = price_usage(dialect, payload, CARD)
+    except UnpricedUsage:
+        return
+    assert Priced.model_validate_json(priced.model_dump_json()) == priced
+
+
+def test_an_empty_usage_object_is_no_zero_bill() -> None:
+    for dialect in READERS:
+        for payload in ({"usage": {}}, {"usageMetadata": {}}):
+            with pytest.raises(UnpricedUsage, match="not zero"):
+                price_usage(dialect, payload, CARD)
 
 
 @pytest.mark.parametrize("dialect", sorted(READERS))

@@ -11,7 +11,16 @@ from typing import Any, Final
 
 from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
-from controller.meter.dialects.reading import Reading, check_known, counter, entries, section, text_or_none, tokens_of
+from controller.meter.dialects.reading import (
+    Reading,
+    check_known,
+    check_usage,
+    counter,
+    entries,
+    section,
+    text_or_none,
+    tokens_of,
+)
 
 REFUSAL_RULE: Final = "anthropic: a refusal before any output is not billed"
 KNOWN: Final = frozenset(
@@ -48,7 +57,7 @@ GEOS: Final = {"global": "global", "not_available": "global"}
 
 def usage_of(raw: Mapping[str, Any]) -> Usage:
     """Disjoint classes of one usage object. Raises UnpricedUsage when it contradicts itself or is not understood."""
-    check_known(raw, KNOWN)
+    check_usage(raw, KNOWN)
     totals = _classes(raw, "usage")
     for position, entry in enumerate(entries(raw, "iterations")):
         where = f"usage.iterations[{position}]"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
-from controller.meter.dialects.reading import Reading, check_known, counter, entries, section, text_or_none, tokens_of
+from controller.meter.dialects.reading import Reading, check_usage, counter, entries, section, text_or_none, tokens_of
 
 GEMINI_KNOWN: Final = frozenset(
     {
@@ -41,7 +41,7 @@ BEDROCK_KNOWN: Final = frozenset(
 
 def gemini_usage_of(raw: Mapping[str, Any]) -> Usage:
     """Disjoint classes of one `usageMetadata`. Raises UnpricedUsage when its total contradicts its parts."""
-    check_known(raw, GEMINI_KNOWN)
+    check_usage(raw, GEMINI_KNOWN)
     _check_text_only(raw)
     prompt, cached = counter(raw, "promptTokenCount"), counter(raw, "cachedContentTokenCount")
     candidates, thoughts = counter(raw, "candidatesTokenCount"), counter(raw, "thoughtsTokenCount")
@@ -64,7 +64,7 @@ def _check_text_only(raw: Mapping[str, Any]) -> None:
 
 def bedrock_usage_of(raw: Mapping[str, Any]) -> Usage:
     """Disjoint classes of one Converse usage object."""
-    check_known(raw, BEDROCK_KNOWN)
+    check_usage(raw, BEDROCK_KNOWN)
     plain, out = counter(raw, "inputTokens"), counter(raw, "outputTokens")
     read, written = counter(raw, "cacheReadInputTokens"), counter(raw, "cacheWriteInputTokens")
     if raw.get("totalTokens") is not None and counter(raw, "totalTokens") != plain + out + read + written:

@@ -11,7 +11,15 @@ from typing import Any, Final
 
 from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
-from controller.meter.dialects.reading import Reading, check_known, counter, section, text_or_none, tokens_of
+from controller.meter.dialects.reading import (
+    Reading,
+    check_known,
+    check_usage,
+    counter,
+    section,
+    text_or_none,
+    tokens_of,
+)
 
 TIERS: Final = {"default": "standard", "auto": "standard", "standard": "standard"}
 CHAT_KNOWN: Final = frozenset(
@@ -41,7 +49,7 @@ RESPONSES_KNOWN: Final = frozenset(
 
 def usage_of(raw: Mapping[str, Any], *, input_name: str, output_name: str) -> Usage:
     """Disjoint classes of one usage object. Raises UnpricedUsage when it contradicts itself or is not understood."""
-    check_known(raw, CHAT_KNOWN if input_name == "prompt_tokens" else RESPONSES_KNOWN)
+    check_usage(raw, CHAT_KNOWN if input_name == "prompt_tokens" else RESPONSES_KNOWN)
     inside = section(raw, f"{input_name}_details")
     outside = section(raw, f"{output_name}_details")
     where = f"usage.{input_name}_details"

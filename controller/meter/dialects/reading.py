@@ -11,6 +11,7 @@ from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
 
 NESTING_MAX: Final = 32
+COUNT_MAX: Final = 10**12  # a million times the longest context; no answer holds more, and a record must
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,15 @@ def counter(source: Mapping[str, Any], name: str, *, where: str = "usage") -> in
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UnpricedUsage(f"{where}.{name}: {value!r} is not a count")
+        raise UnpricedUsage(f"{where}.{name}: {_shown(value)} is not a count")
+    if value > COUNT_MAX:
+        raise UnpricedUsage(f"{where}.{name}: more than {COUNT_MAX} is no answer's count")
     return value
+
+
+def _shown(value: object) -> str:
+    """A hostile value in a message: cut, and never an integer too long for Python to spell."""
+    return "an integer" if isinstance(value, int) and abs(value) > COUNT_MAX else f"{value!r:.80}"
 
 
 def section(source: Mapping[str, Any], name: str, *, where: str = "usage") -> Mapping[str, Any]:
@@ -78,8 +86,18 @@ def entries(source: Mapping[str, Any], name: str, *, where: str = "usage") -> li
     return value
 
 
+def check_usage(usage: Mapping[str, Any], known: Iterable[str]) -> None:
+    """As `check_known`, for the usage of a whole answer, which also must say something.
+
+    Raises UnpricedUsage naming what is wrong.
+    """
+    if not usage:
+        raise UnpricedUsage("the usage object is empty, and missing usage is not zero")
+    check_known(usage, known)
+
+
 def check_known(usage: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse a usage object with a non-zero number under a path that is not known.
+    """Refuse an object with a non-zero number under a path that is not known.
 
     `known` holds dotted paths; a path that ends in `.*` covers everything below it.
     Raises UnpricedUsage naming the path.
@@ -87,7 +105,7 @@ def check_known(usage: Mapping[str, Any], known: Iterable[str]) -> None:
     paths = set(known)
     for path, value in _numbers(usage, ""):
         if value and path not in paths and not any(f"{part}.*" in paths for part in _prefixes(path)):
-            raise UnpricedUsage(f"usage.{path}: {value!r} is a counter this dialect does not know")
+            raise UnpricedUsage(f"usage.{path[:200]}: {_shown(value)} is a counter this dialect does not know")
 
 
 def _prefixes(path: str) -> list[str]:

@@ -17,9 +17,12 @@ from pydantic import ValidationError
 from controller.adapters.archive_tree import read_archive
 from controller.adapters.corpus_fs import load_task
 from controller.adapters.git_patch import GitPatches
+from controller.adapters.strict_toml import strict_toml
 from controller.adapters.task_sources import TaskSource, TaskSources
 from controller.domain.tree import EXECUTABLE, REGULAR
 from controller.errors import ImageRecipeFailed, InvalidTask
+from controller.settings import read_settings
+from controller.wiring.tasks import load_bundle
 from tests.world.tasks import PYTHON_DRIVER, PYTHON_RIGHT, PYTHON_WRONG, file
 
 CORPUS = Path(__file__).parents[3] / "corpus"
@@ -223,3 +226,24 @@ def test_a_starter_task_is_worth_running(directory: Path) -> None:
     assert not any(path in prompt for path in changed - {"index.js"})
     variants = json.loads((directory / "rehearsal.json").read_text())["variants"]
     assert {"pass", "fail"} <= variants.keys()
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 9000, "a." * 4000 + "b = 1", "# " + "x" * 20_000, "a = {" + "b={" * 4000]
+)
+def test_toml_that_would_exhaust_the_parser_is_refused_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match=r"nested|larger|dots"):
+        strict_toml(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "NaN", "[" * 50_000, '{"cases": []}', '{"cases": [{"id": "a"}]}', '{"cases": 1}', "\xff"]
+)
+def test_hidden_cases_that_no_judge_can_read_are_refused_before_a_machine_is_leased(
+    text: str, task: Path, tmp_path: Path
+) -> None:
+    (task / "verifier" / "cases.json").write_bytes(text.encode("latin-1"))
+    (tmp_path / "sources").symlink_to(tmp_path / "cache")
+    chosen = read_settings({"FAIRTRIAL_STATE_DIR": str(tmp_path)})
+    with pytest.raises(InvalidTask, match=r"verifier/cases\.json"):
+        load_bundle(chosen, task)

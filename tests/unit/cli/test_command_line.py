@@ -157,6 +157,28 @@ def test_price_refuses_what_it_does_not_know(tmp_path: Path, capsys: pytest.Capt
     assert "new_counter_tokens" in err
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"usage": {"input_tokens": 1' + "0" * 4200 + ', "output_tokens": 1}}', "input_tokens"),
+        ('{"usage": {"input_tokens": 1, "input_tokens": 9, "output_tokens": 1}}', "twice"),
+        ('{"usage": {}}', "not zero"),
+        ('{"usage": {"input_tokens": 1, "other": 1' + "0" * 4200 + "}}", "other"),
+    ],
+)
+def test_usage_that_no_answer_holds_is_refused_by_name(
+    text: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = Path(__file__).parents[3] / "policies" / "rounds" / "rate-card-rehearsal.json"
+    usage = tmp_path / "usage.json"
+    usage.write_text(text)
+    for dialect in ("anthropic", "openai_responses"):
+        code, out, err = screen(capsys, "price", str(usage), "--card", str(card), "--dialect", dialect)
+        assert code in (72, 98)
+        assert expected in err
+        assert out == ""
+
+
 def test_json_goes_to_stdout_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     simulation = Simulation(tmp_path)
     code, out, _ = screen(capsys, "status", str(simulation.directory), "--json")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,25 @@ def test_task_directories_are_found_by_path_and_glob_once_each(tmp_path: Path) -
     assert [path.name for path in find_tasks(plan, plan_path)] == ["one", "two"]
     with pytest.raises(InvalidPlan, match=r"tasks\[1\]: '\.\./nowhere' finds no"):
         find_tasks(plan.model_copy(update={"tasks": ("../corpus/*", "../nowhere")}), plan_path)
+
+
+@pytest.mark.parametrize("pattern", ["a/**b", "a\0b", "*" * 300, "[", "x" * 400, "../loop/*"])
+def test_a_pattern_that_no_path_can_match_is_named(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    plan = parse_plan(_plan(), "PLAN.yaml").model_copy(update={"tasks": (pattern,), "rate_card": pattern})
+    with pytest.raises(InvalidPlan, match=r"tasks\[0\]"):
+        find_tasks(plan, tmp_path / "plans" / "PLAN.yaml")
+    with pytest.raises(InvalidPlan, match="rate_card"):
+        read_rate_card(plan, tmp_path / "plans" / "PLAN.yaml")
+
+
+@pytest.mark.parametrize("change", [("nano_usd_per_million", {"in": -1}), ("over", -1)])
+def test_no_price_is_negative(change: tuple[str, object], tmp_path: Path) -> None:
+    card = json.loads((DEMO.parent / "rate-card-rehearsal.json").read_text())
+    card["rows"][0]["bands"][0][change[0]] = change[1]
+    (tmp_path / "rate-card-rehearsal.json").write_text(json.dumps(card))
+    with pytest.raises(InvalidPlan, match=change[0]):
+        read_rate_card(read_plan(DEMO), tmp_path / "PLAN.yaml")
 
 
 def test_a_bad_rate_card_is_named(tmp_path: Path) -> None:
