@@ -14,6 +14,7 @@ from controller.evidence.canonical import canonical, parse
 from controller.evidence.envelope import AUTHORIZATION_TYPE, check, sign
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
+from controller.ports.named_files import read_named
 from controller.ports.signer import Signer
 
 
@@ -51,7 +52,11 @@ def check_authorization(round_dir: Path, manifest_digest: str, keys: KeyRing, at
     if not paths:
         raise NotAuthorized(f"{round_dir}: no authorization")
     path = paths[max(paths)]
-    payload = check(path.read_bytes(), AUTHORIZATION_TYPE, keys, path.name)
+    try:
+        data = read_named(path)
+    except OSError as error:
+        raise NotAuthorized(f"{path}: {error.strerror}") from error
+    payload = check(data, AUTHORIZATION_TYPE, keys, path.name)
     return rules.check_in_force(parse(payload, Authorization, path.name), manifest_digest, at)
 
 

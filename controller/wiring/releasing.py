@@ -21,6 +21,7 @@ from controller.domain.usage import AttemptAccount
 from controller.errors import InvalidInput
 from controller.evidence.bundle import ANALYSIS, BUNDLE_BYTES_MAX, DATASET
 from controller.evidence.check import CheckReport, check, choose_keys
+from controller.ports.named_files import read_named
 from controller.protocols.harness_round.estimates import Analysis
 from controller.proxy.config import read_keys as read_keys_of_providers
 from controller.publish import RoundRecords, publish
@@ -67,7 +68,7 @@ def _report(found: OpenRound, dataset: bytes, analysis: Analysis) -> str:
 def analyse_dataset(source: Path, *, seed: str | None) -> Analysis:
     """Analyse anyone's dataset. Raises InvalidInput with line numbers."""
     try:
-        data = source.read_bytes()
+        data = read_named(source)
     except OSError as error:
         raise InvalidInput(f"{source}: {error.strerror}") from error
     rows = parse_dataset(data, name=source.name)
@@ -83,7 +84,7 @@ def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
         statements=found.journal.statements(),
         ledger=[row for account in accounts for row in account.requests],
         refusals=[refusal for account in accounts for refusal in account.refusals],
-        report=report.read_text() if report.is_file() else "",
+        report=read_named(report).decode(errors="replace") if report.is_file() else "",
     )
     published = publish(
         found.directory,

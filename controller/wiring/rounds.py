@@ -26,7 +26,7 @@ from controller.domain.keys import KeyRing
 from controller.domain.plan import RoundManifest
 from controller.domain.statement import StatementKind
 from controller.domain.task import TaskBundle
-from controller.errors import DiskFull, InvalidInput, InvalidTask, MissingImage
+from controller.errors import DiskFull, InvalidInput, InvalidTask, MissingImage, RoundNotFound
 from controller.freeze import load_frozen
 from controller.harnesses import HARNESSES
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
@@ -36,6 +36,7 @@ from controller.wiring.tasks import load_bundle, task_directories
 from controller.wiring.tools import image_digests, local_files, make_pool, publisher
 
 SECRET_FILE: Final = Path("round.secret")
+JOURNAL_FILE: Final = "journal.sqlite"
 SECRET_BYTES: Final = 32
 
 
@@ -51,8 +52,17 @@ class OpenRound:
 
 def read_round(settings: Settings, round_dir: Path) -> OpenRound:
     """The round and its log. Raises RoundNotFound, BadSignature."""
-    directory = round_dir.resolve()
+    try:
+        directory = round_dir.resolve()
+    except (OSError, RuntimeError) as error:  # Python says RuntimeError of a loop of links
+        raise RoundNotFound(f"{round_dir}: {error}") from error
     frozen = load_frozen(directory)
+    if not (directory / JOURNAL_FILE).is_file():
+        # A new, empty one would let the round be conducted, and paid for, a second time.
+        raise RoundNotFound(
+            f"{directory / JOURNAL_FILE}: the round's log is missing",
+            remedy="Restore it from a copy, or freeze the plan again.",
+        )
     return OpenRound(directory, frozen.manifest, frozen.digest, SqlJournal.in_directory(directory))
 
 

@@ -78,9 +78,9 @@ def test_a_whole_answer_is_read_or_refused(dialect: str, usage: Any, other: Any)
 
 def test_an_empty_usage_object_is_no_zero_bill() -> None:
     for dialect in READERS:
-        for payload in ({"usage": {}}, {"usageMetadata": {}}):
+        for name in ("usage", "usageMetadata"):
             with pytest.raises(UnpricedUsage, match="not zero"):
-                price_usage(dialect, payload, CARD)
+                price_usage(dialect, {name: {}}, CARD)
 
 
 @pytest.mark.parametrize("dialect", sorted(READERS))

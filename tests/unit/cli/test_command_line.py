@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.round_lock import round_lock
 from controller.cli.__main__ import main
 from controller.errors import InvalidInput
@@ -126,6 +127,7 @@ _LOCK = """
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.round_lock import round_lock
 from controller.cli.render import error
 from controller.errors import FairtrialError
@@ -181,6 +183,7 @@ def test_usage_that_no_answer_holds_is_refused_by_name(
 
 def test_json_goes_to_stdout_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     simulation = Simulation(tmp_path)
+    SqlJournal.in_directory(simulation.directory).close()
     code, out, _ = screen(capsys, "status", str(simulation.directory), "--json")
     assert code == 0
     assert json.loads(out)["state"] == "frozen"
@@ -221,6 +224,7 @@ def test_an_error_is_one_screen_however_much_is_wrong(capsys: pytest.CaptureFixt
     [
         ["check", "{round}/release", "--key", "{file}"],
         ["analyse", "{file}", "--cases"],
+        ["analyse", "{file}"],
         ["price", "{file}", "--card", "{file}", "--dialect", "openai_chat"],
         ["price", "--cases", "{file}"],
         ["freeze", "{file}", "--out", "{round}/new"],
@@ -250,6 +254,8 @@ def test_a_damaged_round_is_named(verb: str, name: str, tmp_path: Path, capsys: 
             continue
         path = simulation.directory / name
         path.unlink(missing_ok=True)
+        assert screen(capsys, verb, str(simulation.directory))[0] == 71, "missing"
+        assert not path.exists(), "it must not be made anew"
         if damage is None:
             path.mkdir()
         else:
