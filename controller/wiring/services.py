@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import socket
 import stat
 import sys
@@ -14,6 +15,7 @@ from typing import Final
 
 from controller.adapters.egress_envoy import EgressProxy
 from controller.adapters.flows import load_flows
+from controller.adapters.http_service import SOCKET_PATH_BYTES_MAX
 from controller.adapters.rehearsal.service import RehearsalConfig
 from controller.adapters.services import Service
 from controller.api import ResultsConfig
@@ -25,6 +27,8 @@ from controller.settings import Settings
 
 UPSTREAMS: Final = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 PROBE_SECONDS: Final = 2.0
+LONGEST_SOCKET: Final = "results.sock"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 class RoundServices:
@@ -164,5 +168,10 @@ def runtime_directory(settings: Settings, round_dir: Path) -> Path:
         )
     name = hashlib.sha256(str(round_dir.resolve()).encode()).hexdigest()[:12]
     path = base / name
+    if len(os.fsencode(path / LONGEST_SOCKET)) > SOCKET_PATH_BYTES_MAX or not _PLAIN.fullmatch(str(base)):
+        raise InvalidInput(
+            f"{base}: a socket's path in it must be plain ASCII, of at most {SOCKET_PATH_BYTES_MAX} bytes",
+            remedy="Name a shorter, plainer directory with FAIRTRIAL_RUNTIME_DIR.",
+        )
     path.mkdir(mode=0o700, exist_ok=True)
     return path

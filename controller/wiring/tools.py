@@ -24,7 +24,7 @@ from controller.domain.instant import InstantMs
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.statement import StatementKind
-from controller.errors import InvalidInput, MissingImage
+from controller.errors import InvalidInput, MissingImage, RoundNotFound
 from controller.evidence.canonical import canonical
 from controller.freeze import load_frozen
 from controller.ports.clock import Clock
@@ -95,6 +95,8 @@ def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None
         raise InvalidInput(f"cap {first['loc'][0]}: {first['msg']}") from error
     clock = SystemClock()
     frozen = load_frozen(round_dir)
+    if not (round_dir / "journal.sqlite").is_file():  # a grant must not begin a new log in place of a lost one
+        raise RoundNotFound(f"{round_dir / 'journal.sqlite'}: the round's log is missing", remedy="Restore it.")
     granted = authorize(
         round_dir,
         frozen.digest,

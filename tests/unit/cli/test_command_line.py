@@ -15,6 +15,8 @@ from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.round_lock import round_lock
 from controller.cli.__main__ import main
 from controller.errors import InvalidInput
+from controller.settings import read_settings
+from controller.wiring.services import runtime_directory
 from tests.world.simulation import Simulation
 
 
@@ -266,3 +268,17 @@ def test_a_damaged_round_is_named(verb: str, name: str, tmp_path: Path, capsys: 
         assert out == ""
         if damage is None:
             path.rmdir()
+
+
+@pytest.mark.parametrize("name", ["x" * 120, "with space", "\u00fc"])
+def test_a_runtime_directory_that_no_socket_fits_is_named(name: str, tmp_path: Path) -> None:
+    chosen = read_settings({"FAIRTRIAL_RUNTIME_DIR": str(tmp_path / name)})
+    with pytest.raises(InvalidInput, match="a socket's path"):
+        runtime_directory(chosen, tmp_path)
+
+
+def test_a_grant_begins_no_new_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulation = Simulation(tmp_path)
+    before = sorted(path.name for path in simulation.directory.iterdir())
+    assert screen(capsys, "authorize", str(simulation.directory))[0] == 71
+    assert sorted(path.name for path in simulation.directory.iterdir()) == before
