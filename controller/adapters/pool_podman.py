@@ -246,6 +246,9 @@ class PodmanSandbox:
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout_seconds: float = 60.0, output_bytes_max: int = 2**20
     ) -> ExecResult:
         """Run one command as root of the container. Raises SandboxLost when it is gone or the time is over."""
+        holder = self._pool.find(self._facts.name)
+        if holder is None or holder.facts.generation != self._facts.generation:
+            raise SandboxLost(f"{self._facts.name}: the container is gone, or a newer holder has its name")
         done = self._pool.podman(
             "exec",
             "--interactive",
