@@ -34,11 +34,7 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
     authorization is used up.
     """
     grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
-    if round_status(world.manifest, world.journal.statements()).state in ("settled", "closed"):
-        raise InvalidInput(
-            f"round {world.manifest.round_id} is closed: its books are settled",
-            remedy="Freeze a new round; a closed one never grows.",
-        )
+    refuse_closed(world.journal, world.manifest.round_id)
     _record_start(world, sha256_digest(canonical(grant)))
     sweep(world.pool, world.clock)
     conduct_round(
@@ -73,8 +69,15 @@ def _record_start(world: World, authorization_digest: str) -> None:
         _operator_act(world.journal, world.clock, world.manifest.round_id, "resume", "the operator resumed the round")
 
 
+def refuse_closed(journal: Journal, round_id: str) -> None:
+    """Raises InvalidInput when the round's books are settled: a closed round never grows."""
+    if journal.find(StatementKind.ROUND_SETTLED, round_id) is not None:
+        raise InvalidInput(f"round {round_id} is closed: its books are settled", remedy="Freeze a new round.")
+
+
 def stop(journal: Journal, clock: Clock, round_id: str, note: str) -> None:
-    """Ask the round to stop: no new attempt starts, attempts in flight end normally."""
+    """Ask the round to stop: no new attempt starts, attempts in flight end normally. Not for a closed round."""
+    refuse_closed(journal, round_id)
     _operator_act(journal, clock, round_id, "stop", note)
 
 

@@ -3,6 +3,7 @@
 from controller.wiring.cases import metering_cases, price_record, statistics_cases
 from controller.wiring.demo import next_demo_directory, point_bundle, point_latest
 from controller.wiring.freezing import freeze_plan
+from controller.wiring.granting import full_caps, grant
 from controller.wiring.releasing import (
     analyse_dataset,
     analyse_round,
@@ -14,7 +15,7 @@ from controller.wiring.releasing import (
 )
 from controller.wiring.rounds import OpenRound, conducting, read_round, read_status
 from controller.wiring.tasks import check_task, load_bundle, verify_patch
-from controller.wiring.tools import build_images, full_caps, grant, image_digests, image_store, make_pool, system_clock
+from controller.wiring.tools import build_images, image_digests, image_store, make_pool, system_clock
 
 __all__ = [
     "OpenRound",

@@ -63,7 +63,15 @@ def read_round(settings: Settings, round_dir: Path) -> OpenRound:
             f"{directory / JOURNAL_FILE}: the round's log is missing",
             remedy="Restore it from a copy, or freeze the plan again.",
         )
-    return OpenRound(directory, frozen.manifest, frozen.digest, SqlJournal.in_directory(directory))
+    journal = SqlJournal.in_directory(directory)
+    first = journal.find(StatementKind.ROUND_FROZEN, frozen.manifest.round_id)
+    if first is None or first.body.get("manifest_digest") != frozen.digest:
+        journal.close()
+        raise RoundNotFound(
+            f"{directory / JOURNAL_FILE}: this log does not begin with the round's manifest; it was replaced",
+            remedy="Restore it from a copy, or freeze the plan again.",
+        )
+    return OpenRound(directory, frozen.manifest, frozen.digest, journal)
 
 
 def read_status(settings: Settings, round_dir: Path) -> RoundStatus:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
-from pathlib import Path
-
-from pydantic import ValidationError
+from collections.abc import Callable, Set
 
 from controller.adapters.egress_envoy import egress_digest
 from controller.adapters.files_durable import LocalFiles
 from controller.adapters.image_store import ImageStore
-from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.pool_podman import PodmanPool
 from controller.adapters.pool_qemu import QemuPool
 from controller.adapters.signer_file import FileSigner
 from controller.adapters.system_clock import SystemClock
 from controller.adapters.system_entropy import SystemEntropy
-from controller.authorize import authorize
-from controller.domain.authorization import Authorization, Caps
-from controller.domain.bodies import RoundAuthorized
-from controller.domain.ids import sha256_digest
-from controller.domain.instant import InstantMs
-from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
-from controller.domain.money import usd_from_text, usd_to_text
-from controller.domain.statement import StatementKind
-from controller.errors import InvalidInput, MissingImage, RoundNotFound
-from controller.evidence.canonical import canonical
-from controller.freeze import load_frozen
+from controller.errors import MissingImage
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
 from controller.ports.pool import Pool
@@ -81,50 +67,3 @@ def make_pool(settings: Settings) -> Pool:
 def publisher(settings: Settings) -> FileSigner:
     """The key that signs manifests, grants and bundles; made at first use."""
     return FileSigner.open(settings.keys_dir / "publisher.pem")
-
-
-def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None, *, valid_hours: int) -> Authorization:
-    """Sign an authorization. Without caps: every attempt the protocol allows, each with its ceilings.
-
-    Raises InvalidInput naming the cap that is not a sensible number.
-    """
-    try:
-        wanted = Caps.model_validate(caps) if caps else full_caps(round_dir)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InvalidInput(f"cap {first['loc'][0]}: {first['msg']}") from error
-    clock = SystemClock()
-    frozen = load_frozen(round_dir)
-    if not (round_dir / "journal.sqlite").is_file():  # a grant must not begin a new log in place of a lost one
-        raise RoundNotFound(f"{round_dir / 'journal.sqlite'}: the round's log is missing", remedy="Restore it.")
-    granted = authorize(
-        round_dir,
-        frozen.digest,
-        wanted,
-        publisher(settings),
-        clock,
-        files=LocalFiles(),
-        round_id=frozen.manifest.round_id,
-        expires_at=InstantMs(clock.now() + valid_hours * 3_600_000),
-    )
-    digest = sha256_digest(canonical(granted))
-    body = RoundAuthorized(manifest_digest=frozen.digest, authorization_digest=digest)
-    journal = SqlJournal.in_directory(round_dir)
-    key = f"{StatementKind.ROUND_AUTHORIZED}:{digest}"
-    journal.append(StatementKind.ROUND_AUTHORIZED, frozen.manifest.round_id, body, at=clock.now(), key=key)
-    journal.close()
-    return granted
-
-
-def full_caps(round_dir: Path) -> Caps:
-    """What the round uses at the very most."""
-    manifest = load_frozen(round_dir).manifest
-    runs = len(manifest.schedule)
-    attempts = runs * ATTEMPTS_PER_LOGICAL_RUN_MAX
-    return Caps(
-        logical_runs=runs,
-        attempts=attempts,
-        requests=attempts * manifest.spend_limits.requests_per_attempt,
-        usd=usd_to_text(attempts * usd_from_text(manifest.spend_limits.usd_per_attempt)),
-        timeout_minutes=max(1, -(-attempts * manifest.sandbox_limits.agent_seconds // 60)),
-    )

@@ -96,4 +96,6 @@ def test_a_closed_round_never_grows(tmp_path: Path) -> None:
     statements = simulation.journal.statements()
     with pytest.raises(InvalidInput, match="closed"):
         rounds.start(simulation.world(), fleet_size=1, on_progress=lambda status: None)
+    with pytest.raises(InvalidInput, match="closed"):
+        rounds.stop(simulation.journal, simulation.clock, "small", "again")
     assert simulation.journal.statements() == statements

@@ -14,6 +14,8 @@ import pytest
 from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.round_lock import round_lock
 from controller.cli.__main__ import main
+from controller.domain.bodies import RoundFrozen
+from controller.domain.statement import StatementKind
 from controller.errors import InvalidInput
 from controller.settings import read_settings
 from controller.wiring.services import runtime_directory
@@ -185,7 +187,11 @@ def test_usage_that_no_answer_holds_is_refused_by_name(
 
 def test_json_goes_to_stdout_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     simulation = Simulation(tmp_path)
-    SqlJournal.in_directory(simulation.directory).close()
+    journal = SqlJournal.in_directory(simulation.directory)
+    frozen = simulation.frozen
+    body = RoundFrozen(manifest_digest=frozen.digest, corpus_root=frozen.manifest.corpus_root)
+    journal.append(StatementKind.ROUND_FROZEN, frozen.manifest.round_id, body, at=simulation.clock.now())
+    journal.close()
     code, out, _ = screen(capsys, "status", str(simulation.directory), "--json")
     assert code == 0
     assert json.loads(out)["state"] == "frozen"
@@ -282,3 +288,12 @@ def test_a_grant_begins_no_new_log(tmp_path: Path, capsys: pytest.CaptureFixture
     before = sorted(path.name for path in simulation.directory.iterdir())
     assert screen(capsys, "authorize", str(simulation.directory))[0] == 71
     assert sorted(path.name for path in simulation.directory.iterdir()) == before
+
+
+@pytest.mark.parametrize("verb", ["status", "start", "stop", "settle", "authorize"])
+def test_a_log_that_was_emptied_is_no_new_round(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulation = Simulation(tmp_path)
+    SqlJournal.in_directory(simulation.directory).close()
+    code, _, err = screen(capsys, verb, str(simulation.directory))
+    assert code == 71
+    assert "journal.sqlite" in err

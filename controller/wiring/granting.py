@@ -1,0 +1,73 @@
+"""Sign the permission to spend, and say so in the round's log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from controller.adapters.files_durable import LocalFiles
+from controller.adapters.system_clock import SystemClock
+from controller.authorize import authorize
+from controller.conductor.rounds import refuse_closed
+from controller.domain.authorization import Authorization, Caps
+from controller.domain.bodies import RoundAuthorized
+from controller.domain.ids import sha256_digest
+from controller.domain.instant import InstantMs
+from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
+from controller.domain.money import usd_from_text, usd_to_text
+from controller.domain.statement import StatementKind
+from controller.errors import InvalidInput
+from controller.evidence.canonical import canonical
+from controller.freeze import load_frozen
+from controller.settings import Settings
+from controller.wiring.rounds import read_round
+from controller.wiring.tools import publisher
+
+
+def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None, *, valid_hours: int) -> Authorization:
+    """Sign an authorization. Without caps: every attempt the protocol allows, each with its ceilings.
+
+    Raises InvalidInput naming the cap that is not a sensible number, or for a closed round.
+    """
+    try:
+        wanted = Caps.model_validate(caps) if caps else full_caps(round_dir)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidInput(f"cap {first['loc'][0]}: {first['msg']}") from error
+    clock = SystemClock()
+    found = read_round(settings, round_dir)
+    try:
+        refuse_closed(found.journal, found.manifest.round_id)
+        granted = authorize(
+            found.directory,
+            found.digest,
+            wanted,
+            publisher(settings),
+            clock,
+            files=LocalFiles(),
+            round_id=found.manifest.round_id,
+            expires_at=InstantMs(clock.now() + valid_hours * 3_600_000),
+        )
+        digest = sha256_digest(canonical(granted))
+        body = RoundAuthorized(manifest_digest=found.digest, authorization_digest=digest)
+        key = f"{StatementKind.ROUND_AUTHORIZED}:{digest}"
+        found.journal.append(StatementKind.ROUND_AUTHORIZED, found.manifest.round_id, body, at=clock.now(), key=key)
+    finally:
+        found.journal.close()
+    return granted
+
+
+def full_caps(round_dir: Path) -> Caps:
+    """What the round uses at the very most."""
+    manifest = load_frozen(round_dir).manifest
+    runs = len(manifest.schedule)
+    attempts = runs * ATTEMPTS_PER_LOGICAL_RUN_MAX
+    return Caps(
+        logical_runs=runs,
+        attempts=attempts,
+        requests=attempts * manifest.spend_limits.requests_per_attempt,
+        usd=usd_to_text(attempts * usd_from_text(manifest.spend_limits.usd_per_attempt)),
+        timeout_minutes=max(1, -(-attempts * manifest.sandbox_limits.agent_seconds // 60)),
+    )
