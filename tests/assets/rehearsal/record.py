@@ -20,13 +20,18 @@ from controller.adapters.rehearsal.shell_tool import FINISH_MARKER
 
 HERE: Final = Path(__file__).parent
 DROPPED: Final = frozenset({"client_metadata", "metadata", "prompt_cache_key"})  # identifiers of an installation
+PROSE: Final = frozenset({"description", "system", "instructions"})  # a vendor's own words, which are not ours to keep
 LENGTH_KEPT: Final = 120
 
 
 def trimmed(value: Any) -> Any:
     """The body without identifiers and without most of its prose: what remains decides how it is answered."""
     if isinstance(value, dict):
-        return {name: trimmed(part) for name, part in value.items() if name not in DROPPED}
+        return {
+            name: "..." if name in PROSE and isinstance(part, str) else trimmed(part)
+            for name, part in value.items()
+            if name not in DROPPED
+        }
     if isinstance(value, list):
         return [trimmed(part) for part in value]
     if isinstance(value, str) and len(value) > LENGTH_KEPT:
