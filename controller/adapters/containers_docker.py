@@ -92,6 +92,15 @@ class DockerContainers:
         return str(found["Id"]), found["State"]
 
     def _create(self, spec: ContainerSpec) -> str:
+        """The new container's id. A create that is not answered is asked once more: it starts nothing, and its name
+        tells whether the first one took effect."""
+        try:
+            return self._create_once(spec)
+        except requests.ReadTimeout:
+            container, _ = self._find(spec.name)
+            return container or self._create_once(spec)
+
+    def _create_once(self, spec: ContainerSpec) -> str:
         made = self._api.create_container(
             image=f"localhost/{spec.image}:latest",
             command=list(spec.argv),

@@ -32,6 +32,8 @@ def path_fault(path: str) -> str | None:
         return "it has a control character or a line separator"
     if "\\" in path:
         return "it has a backslash"
+    if " /" in path:
+        return "a directory's name ends with a space, and git can't read its own patch header of an empty file there"
     components = path.split("/")
     if len(components) > DEPTH_MAX:
         return f"it is more than {DEPTH_MAX} levels deep"

@@ -64,6 +64,7 @@ HOSTILE: dict[str, bytes] = {
     "not a number": stream(HEAD, b'{"path":"a","size":NaN}', end(1)),
     "a lone surrogate": with_file("\ud800"),
     "parent": with_file("../a"),
+    "directory that ends with a space": with_file("a /b"),
     "inner parent": with_file("a/../b"),
     "absolute": with_file("/etc/passwd"),
     "empty path": with_file(""),
