@@ -87,6 +87,15 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         SqlJournal(f"sqlite:///{tmp_path / 'missing' / 'journal.sqlite'}")
 
 
+def contents(path: Path) -> object:
+    """What the journal holds: its rows, whenever SQLite may choose to move them from the log file into the database."""
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            return database.execute("SELECT * FROM statements").fetchall()
+    except sqlite3.DatabaseError:
+        return path.read_bytes()
+
+
 @pytest.mark.parametrize("damage", ["not a database", "a row that is not JSON", "a row of no kind", "a lost column"])
 def test_a_damaged_journal_is_named_and_nothing_is_added(damage: str, tmp_path: Path) -> None:
     SqlJournal.in_directory(tmp_path).append(KIND, "s", act("a"), at=InstantMs(1))
@@ -102,7 +111,7 @@ def test_a_damaged_journal_is_named_and_nothing_is_added(damage: str, tmp_path: 
         }[damage]
         with closing(sqlite3.connect(path)) as database, database:
             database.execute(sql)
-    before = path.read_bytes()
+    before = contents(path)
     for use in (
         lambda: SqlJournal.in_directory(tmp_path).statements(),
         lambda: SqlJournal.in_directory(tmp_path).append(KIND, "t", act("b"), at=InstantMs(2)),
@@ -110,4 +119,4 @@ def test_a_damaged_journal_is_named_and_nothing_is_added(damage: str, tmp_path: 
         with pytest.raises(FairtrialError, match=r"journal\.sqlite") as caught:
             use()
         assert not isinstance(caught.value, ControllerFault)
-    assert path.read_bytes() == before
+    assert contents(path) == before
