@@ -98,7 +98,9 @@ def contents(path: Path) -> object:
 
 @pytest.mark.parametrize("damage", ["not a database", "a row that is not JSON", "a row of no kind", "a lost column"])
 def test_a_damaged_journal_is_named_and_nothing_is_added(damage: str, tmp_path: Path) -> None:
-    SqlJournal.in_directory(tmp_path).append(KIND, "s", act("a"), at=InstantMs(1))
+    first = SqlJournal.in_directory(tmp_path)
+    first.append(KIND, "s", act("a"), at=InstantMs(1))
+    first.close()  # an open connection would write its log file into the damaged database later
     path = tmp_path / "journal.sqlite"
     if damage == "not a database":
         (tmp_path / "journal.sqlite-wal").unlink(missing_ok=True)
