@@ -7,7 +7,7 @@ from pathlib import Path
 from controller.adapters.ledger_sqlite import SqliteLedger
 from controller.adapters.signer_file import read_keys
 from controller.adapters.system_clock import SystemClock
-from controller.analyse import analyse_bytes
+from controller.analyse import analyse, analyse_bytes
 from controller.analyse.dataset import parse_dataset
 from controller.analyse.plan import plan_of_rows
 from controller.conductor import rounds
@@ -72,7 +72,7 @@ def analyse_dataset(source: Path, *, seed: str | None) -> Analysis:
     except OSError as error:
         raise InvalidInput(f"{source}: {error.strerror}") from error
     rows = parse_dataset(data, name=source.name)
-    return analyse_bytes(data, plan_of_rows(rows, seed=seed), name=source.name)[0]
+    return analyse(rows, plan_of_rows(rows, seed=seed))
 
 
 def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
