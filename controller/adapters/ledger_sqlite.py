@@ -26,7 +26,8 @@ CREATE TABLE IF NOT EXISTS requests (
   attempt_id TEXT NOT NULL REFERENCES attempts, logical_run_id TEXT NOT NULL, sequence INTEGER NOT NULL,
   counts INTEGER NOT NULL, provider TEXT NOT NULL, dialect TEXT NOT NULL, model TEXT NOT NULL, state TEXT NOT NULL,
   accepted_at INTEGER NOT NULL, ended_at INTEGER, status INTEGER, body_digest TEXT NOT NULL, provider_message_id TEXT,
-  observed_model TEXT, usage TEXT, usd TEXT, zero_bill_proof TEXT, raw_usage TEXT NOT NULL DEFAULT '',
+  observed_model TEXT, served_tier TEXT, served_speed TEXT, served_geo TEXT, usage TEXT, usd TEXT,
+  zero_bill_proof TEXT, raw_usage TEXT NOT NULL DEFAULT '',
   note TEXT NOT NULL, estimate_usd TEXT NOT NULL, UNIQUE (attempt_id, sequence)) STRICT;
 CREATE INDEX IF NOT EXISTS requests_of_run ON requests (logical_run_id);
 CREATE UNIQUE INDEX IF NOT EXISTS settled_once ON requests (provider, provider_message_id) WHERE state = 'settled';
@@ -142,7 +143,8 @@ class SqliteLedger:
             try:
                 cursor = db.execute(
                     "UPDATE requests SET state = ?, ended_at = ?, status = ?, provider_message_id = ?,"
-                    " observed_model = ?, usage = ?, usd = ?, zero_bill_proof = ?, raw_usage = ?,"
+                    " observed_model = ?, served_tier = ?, served_speed = ?, served_geo = ?, usage = ?,"
+                    " usd = ?, zero_bill_proof = ?, raw_usage = ?,"
                     " note = trim(note || ' ' || ?) WHERE request_id = ? AND state IN ('accepted', 'sent')",
                     (
                         end.state,
@@ -150,6 +152,9 @@ class SqliteLedger:
                         end.status,
                         end.provider_message_id,
                         end.observed_model,
+                        end.served_tier,
+                        end.served_speed,
+                        end.served_geo,
                         end.usage.model_dump_json() if end.usage else None,
                         end.usd,
                         end.zero_bill_proof,
@@ -221,7 +226,8 @@ class SqliteLedger:
 
 _COLUMNS: Final = (
     "request_id, attempt_id, logical_run_id, sequence, dialect, model, state, accepted_at, ended_at, status,"
-    " body_digest, provider_message_id, observed_model, usage, usd, zero_bill_proof, note, counts"
+    " body_digest, provider_message_id, observed_model, usage, usd, zero_bill_proof, note, counts,"
+    " served_tier, served_speed, served_geo"
 )
 
 
@@ -287,6 +293,9 @@ def _request(row: tuple[Any, ...]) -> MeteredRequest:
         zero_bill_proof=None if row[15] is None else ZeroBillProof(row[15]),
         note=row[16],
         counts=bool(row[17]),
+        served_tier=row[18],
+        served_speed=row[19],
+        served_geo=row[20],
     )
 
 

@@ -62,6 +62,9 @@ class MeteredRequest(Record):
     zero_bill_proof: ZeroBillProof | None
     note: str
     counts: bool = True  # False for count_tokens, which is free and outside the 60
+    served_tier: str | None = None  # these three choose the price row; null until an answer was read
+    served_speed: str | None = None
+    served_geo: str | None = None
 
 
 class Refusal(Record):

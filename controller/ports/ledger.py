@@ -38,6 +38,9 @@ class RequestEnd(Record):
     status: int | None = None
     provider_message_id: str | None = None
     observed_model: str | None = None
+    served_tier: str | None = None
+    served_speed: str | None = None
+    served_geo: str | None = None
     usage: Usage | None = None
     usd: UsdText | None = None
     zero_bill_proof: ZeroBillProof | None = None
