@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -27,16 +26,15 @@ from controller.domain.rate_card import RateCard
 from controller.domain.usage import MeteredRequest
 from controller.errors import LedgerUnavailable
 from controller.meter.admission import Admitted, Refused, Route, refusal_body
-from controller.meter.dialects import READERS, Reader
+from controller.meter.dialects import Reader
 from controller.meter.headers import request_headers, response_headers
 from controller.meter.rules import Ending, Exchange, LaneTerms, ending, raw_usage_text
-from controller.meter.sse import SseParser
 from controller.ports.clock import Clock
 from controller.ports.ledger import AttemptOpening, RequestEnd
 from controller.proxy.books import Books
 from controller.proxy.config import MeterConfig
+from controller.proxy.copy import Copy
 
-ANSWER_BYTES_READ_MAX: Final = 64 * 2**20  # of an answer that is not streamed; a longer one passes but is not priced
 CONNECT_SECONDS_MAX: Final = 30.0
 POOLED_SECONDS: Final = 10.0  # providers keep idle connections longer; a reused dead one would cost an UNKNOWN
 BODY_BYTES_DIRECT: Final = 2**20
@@ -59,49 +57,6 @@ class Job:
         """What decides how the answer is priced."""
         opening = self.opening
         return LaneTerms(opening.provider, opening.model, opening.observed_models, opening.rate_tier)
-
-
-class Copy:
-    """Reads a copy of the answer as it passes. A fault here ends the reading, never the passing."""
-
-    def __init__(self, dialect: str, upstream: ClientResponse) -> None:
-        self.reader: Reader | None = READERS[dialect]()
-        self.fault = ""
-        self._sse = SseParser() if upstream.headers.get("Content-Type", "").startswith("text/event-stream") else None
-        self._body = bytearray()
-        encoding = upstream.headers.get("Content-Encoding", "identity").lower()
-        if encoding != "identity":
-            self._fail(f"the answer is encoded as {encoding[:20]!r} although identity was asked for")
-
-    def feed(self, chunk: bytes) -> None:
-        """Read one chunk."""
-        if self.reader is None:
-            return
-        try:
-            if self._sse is None:
-                self._body += chunk
-                if len(self._body) > ANSWER_BYTES_READ_MAX:
-                    raise ValueError(f"the answer is longer than {ANSWER_BYTES_READ_MAX} bytes")
-                return
-            for name, data in self._sse.feed(chunk):
-                self.reader.event(name, data)
-        except (ValueError, RecursionError) as error:
-            self._fail(f"the answer can't be read: {error}")
-
-    def end(self) -> None:
-        """The answer is whole."""
-        if self.reader is None or self._sse is not None:
-            return
-        try:
-            payload = json.loads(self._body)
-            if not isinstance(payload, dict):
-                raise ValueError("it is not a JSON object")
-            self.reader.body(payload)
-        except (ValueError, RecursionError) as error:
-            self._fail(f"the answer can't be read: {error}")
-
-    def _fail(self, fault: str) -> None:
-        self.reader, self.fault, self._body = None, fault[:500], bytearray()
 
 
 class Relay:
@@ -198,7 +153,7 @@ class Relay:
                 allow_redirects=False,
             ) as upstream:
                 status = upstream.status
-                copy = Copy(dialect, upstream)
+                copy = Copy(dialect, upstream.headers)
                 await passing.start(upstream)
                 async for chunk in upstream.content.iter_any():
                     await passing.write(chunk)
