@@ -5,6 +5,7 @@
     │   ├── InvalidPlan 64      InvalidTask 65        UnknownHarness 66     MissingImage 67
     │   ├── NotAuthorized 68    AuthorizationExpired 69  CapReached 70      RoundNotFound 71
     │   ├── InvalidInput 72     RoundHalted 73        NotPublishable 74     ImageRecipeFailed 75
+    │   ├── PricesDisagree 76   UnsoundCard 77
     ├── MachineError       80..89   this machine lacks something
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
     ├── EvidenceError      90..94   bytes that do not prove what they claim
@@ -115,6 +116,16 @@ class NotPublishable(OperatorError):
 class ImageRecipeFailed(OperatorError):
     exit_code = 75
     remedy = "Read the build log named above; most often a package registry could not be reached."
+
+
+class PricesDisagree(OperatorError):
+    exit_code = 76
+    remedy = "Look up each price at the provider's own page; nothing was written."
+
+
+class UnsoundCard(OperatorError):
+    exit_code = 77
+    remedy = "Correct the card, or name the exception and its reason in the exceptions file."
 
 
 class MachineError(FairtrialError):
