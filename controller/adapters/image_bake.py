@@ -130,8 +130,13 @@ def _shifted(number: int) -> int:
     return RUNNER_UID if number == 0 else SUBUID_FIRST + number - 1
 
 
-def ext4_image(tree: Path | None, out: Path, *, size_bytes: int, label: str, log: Path) -> None:
-    """A qcow2 disk with one ext4 file system of the tree, without journal: every machine's disk is disposable."""
+def ext4_image(
+    tree: Path | None, out: Path, *, size_bytes: int, label: str, log: Path, reserved_percent: int = 0
+) -> None:
+    """A qcow2 disk with one ext4 file system of the tree, without journal: every machine's disk is disposable.
+
+    The reserved part is for whom the mount names; others see the disk as full before it.
+    """
     raw = out.with_suffix(".raw")
     raw.unlink(missing_ok=True)
     with raw.open("wb") as file:
@@ -139,7 +144,7 @@ def ext4_image(tree: Path | None, out: Path, *, size_bytes: int, label: str, log
     source = [] if tree is None else ["-d", str(tree)]
     options = "lazy_itable_init=1,nodiscard,root_owner=0:0"
     features = "^has_journal,^resize_inode"
-    command = ["mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-O", features, "-E", options, "-L", label, *source]
+    command = ["mke2fs", "-q", "-F", "-t", "ext4", "-m", str(reserved_percent), "-O", features, "-E", options, "-L", label, *source]
     run_step([*command, str(raw)], log=log)
     run_step(["qemu-img", "convert", "-f", "raw", "-O", "qcow2", str(raw), str(out)], log=log)
     raw.unlink()

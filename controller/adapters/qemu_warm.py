@@ -35,6 +35,7 @@ FORMAT: Final = 1  # raise when the command line changes the guest's hardware
 BOOT_SECONDS: Final = 180.0  # a cold boot under emulation takes 15 s alone and a minute on a busy machine
 MAKE_SECONDS: Final = 420
 SETTLE_SECONDS: Final = 1.0
+SCRATCH_RESERVED_PERCENT: Final = 1  # the engine's own records must fit beside a harness that fills the disk
 ROOT, SCRATCH, MEMORY, STATE, FACTS = "root.qcow2", "scratch.qcow2", "memory", "devices", "warm.json"
 TRIAL_SECONDS: Final = 240.0
 SHIM_IMPORTS: Final = "import binascii, ctypes, hashlib, json, selectors, socket, struct, unicodedata, zipimport"
@@ -162,7 +163,14 @@ def _make(
     overlay(image.path / image_bake.ROOTFS, work / ROOT)
     if shape.scratch_bytes is not None:
         log = image.path / "warm" / "scratch.log"
-        image_bake.ext4_image(None, work / SCRATCH, size_bytes=shape.scratch_bytes, label="scratch", log=log)
+        image_bake.ext4_image(
+            None,
+            work / SCRATCH,
+            size_bytes=shape.scratch_bytes,
+            label="scratch",
+            log=log,
+            reserved_percent=SCRATCH_RESERVED_PERCENT,
+        )
     with (work / MEMORY).open("wb") as file:
         file.truncate(shape.memory_bytes)
     machine = hardware(image, shape, accelerator, work, memory=work / MEMORY, making=True, egress_socket=None)
