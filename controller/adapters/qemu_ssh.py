@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import logging
 import select
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -37,6 +38,8 @@ NOISE_BYTES_MAX: Final = 2**20  # a serial port queues far less
 LINE_BYTES_MAX: Final = 256
 CERTIFICATE_SECONDS: Final = 60 * 60  # longer than any attempt; the certificate opens one machine, through one socket
 HANDSHAKE_SECONDS: Final = 60.0  # an emulated machine on a busy host takes a few seconds
+KEEPALIVE_SECONDS: Final = 5  # traffic towards the machine wakes a serial port that has missed a notification
+STUCK_SECONDS: Final = 10.0  # past a command's own time: then the connection itself is stuck
 CHUNK_BYTES: Final = 2**15
 ENGINE_SOCKET: Final = "/run/user/1000/engine.sock"
 
@@ -130,17 +133,17 @@ class Channel:
         deadline = self._clock.monotonic_seconds() + timeout_seconds
         channel = self.session()
         try:
-            channel.settimeout(timeout_seconds)
-            channel.exec_command(command)
-            exchange = _Exchange(channel, stdin, output_bytes_max)
-            while not exchange.step():
-                if self._clock.monotonic_seconds() > deadline:
-                    raise SandboxLost(f"{self._directory.name}: `{command[:60]}` took more than {timeout_seconds:g} s")
-            return exchange.result()
+            with _cut_when_stuck(channel, timeout_seconds + STUCK_SECONDS):
+                channel.exec_command(command)
+                exchange = _Exchange(channel, stdin, output_bytes_max)
+                while not exchange.step():
+                    if self._clock.monotonic_seconds() > deadline:
+                        raise SandboxLost(
+                            f"{self._directory.name}: `{command[:60]}` took more than {timeout_seconds:g} s"
+                        )
+                return exchange.result()
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise SandboxLost(f"{self._directory.name}: the channel broke ({error})") from error
-        finally:
-            channel.close()
 
     def _open(self, timeout_seconds: float) -> None:
         deadline = self._clock.monotonic_seconds() + timeout_seconds
@@ -161,6 +164,7 @@ class Channel:
             raise paramiko.SSHException("the machine's host key is not the one pinned at bake")
         transport.auth_timeout = timeout_seconds
         transport.auth_publickey("root", self._credentials.issue(at_seconds=self._clock.now() // 1000))
+        transport.set_keepalive(KEEPALIVE_SECONDS)
 
     def _close(self) -> None:
         if self._transport is not None:
@@ -175,10 +179,29 @@ def engine_stream(channel: Channel) -> paramiko.Channel:
     """A byte stream to the rootless container engine's socket. Raises SandboxLost."""
     stream = channel.session()
     try:
-        stream.exec_command(f"exec socat - UNIX-CONNECT:{ENGINE_SOCKET}")
+        with _cut_when_stuck(stream, HANDSHAKE_SECONDS, close=False):
+            stream.exec_command(f"exec socat - UNIX-CONNECT:{ENGINE_SOCKET}")
     except (OSError, EOFError, paramiko.SSHException) as error:
         raise SandboxLost(f"the container engine can't be reached ({error})") from error
     return stream
+
+
+@contextlib.contextmanager
+def _cut_when_stuck(channel: paramiko.Channel, seconds: float, *, close: bool = True) -> Iterator[None]:
+    """Close the connection when the block, and the closing of the channel, are not over in time.
+
+    paramiko waits without a limit for the answer to a request and for room to write; the end of the connection is what
+    ends such a wait, as SSHException or EOFError.
+    """
+    cut = threading.Timer(seconds, channel.get_transport().close)
+    cut.daemon = True
+    cut.start()
+    try:
+        yield
+    finally:
+        if close:
+            channel.close()
+        cut.cancel()
 
 
 class _Exchange:
