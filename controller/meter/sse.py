@@ -69,6 +69,6 @@ class SseParser:
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
-            self._data_bytes += len(value)
+            self._data_bytes += len(value) + 1  # so that lines without data have an end too
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")

@@ -5,7 +5,6 @@ Sources: the provider's pricing, prompt-caching, streaming and refusals pages, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from controller.meter.dialects.reading import (
     text_or_none,
     tokens_of,
 )
+from controller.meter.wire_json import record
 
 REFUSAL_RULE: Final = "anthropic: a refusal before any output is not billed"
 KNOWN: Final = frozenset(
@@ -104,6 +104,8 @@ class AnthropicReader:
 
     def body(self, payload: Mapping[str, Any]) -> None:
         """A whole response."""
+        if payload.get("type") == "error" or payload.get("error") is not None:
+            self._error = "the answer is an error"
         self._start(payload)
         self._stop_reason = payload.get("stop_reason")
         self._output_begun = bool(payload.get("content"))
@@ -113,11 +115,11 @@ class AnthropicReader:
         """One stream event; unknown ones are tolerated, as the provider asks."""
         if name in ("content_block_delta", "content_block_stop", "ping"):
             return
-        payload = json.loads(data)
-        if not isinstance(payload, dict):
-            raise ValueError("event data is not an object")
+        payload = record(data)
         kind = name or payload.get("type")
-        if kind == "message_start":
+        if self._complete and kind in ("message_start", "message_delta"):
+            self._error = "usage was sent after the end of the message"
+        elif kind == "message_start":
             self._start(payload.get("message"))
         elif kind == "content_block_start":
             self._output_begun = True
@@ -152,6 +154,7 @@ class AnthropicReader:
         refused = self._stop_reason == "refusal" and not self._output_begun
         return Reading(
             complete=self._complete and self._error is None,
+            final=self._complete,
             usage=None if raw is None else usage_of(raw),
             message_id=text_or_none(self._message.get("id")),
             model=text_or_none(self._message.get("model")),

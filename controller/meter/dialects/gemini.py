@@ -6,13 +6,13 @@ buckets outside the input.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
 from controller.meter.dialects.reading import Reading, check_usage, counter, entries, section, text_or_none, tokens_of
+from controller.meter.wire_json import record
 
 GEMINI_KNOWN: Final = frozenset(
     {
@@ -79,31 +79,51 @@ class GeminiReader:
         self._raw: dict[str, Any] | None = None
         self._id: object = None
         self._model: object = None
+        self._finished = False
+        self._complete = False
+        self._error: str | None = None
 
     def body(self, payload: Mapping[str, Any]) -> None:
-        """A whole response, or one chunk of a stream."""
+        """A whole response, or one chunk of a stream that arrived whole."""
+        self._note(payload)
+        self._complete = self._raw is not None
+
+    def event(self, name: str, data: bytes) -> None:
+        """One chunk. The stream has no end mark: what follows the reason why the model stopped is complete."""
+        payload = record(data)
+        self._note(payload)
+        self._finished = self._finished or _stopped(payload)
+        self._complete = self._finished and (self._complete or isinstance(payload.get("usageMetadata"), dict))
+
+    def _note(self, payload: Mapping[str, Any]) -> None:
+        if payload.get("error") is not None:
+            self._error = "the answer carried an error"
         if isinstance(payload.get("usageMetadata"), dict):
             self._raw = dict(payload["usageMetadata"])
         self._id = payload.get("responseId") or self._id
         self._model = payload.get("modelVersion") or self._model
 
-    def event(self, name: str, data: bytes) -> None:
-        """One chunk."""
-        payload = json.loads(data)
-        if not isinstance(payload, dict):
-            raise ValueError("chunk is not an object")
-        self.body(payload)
-
     def reading(self) -> Reading:
         """What the response said; see Reader."""
         raw = self._raw
         return Reading(
-            complete=raw is not None,
+            complete=self._complete and self._error is None,
             usage=None if raw is None else gemini_usage_of(raw),
             message_id=text_or_none(self._id),
             model=text_or_none(self._model),
             raw=raw or {},
+            error=self._error,
         )
+
+
+def _stopped(payload: Mapping[str, Any]) -> bool:
+    feedback = payload.get("promptFeedback")
+    if isinstance(feedback, dict) and feedback.get("blockReason") is not None:
+        return True
+    candidates = payload.get("candidates")
+    return isinstance(candidates, list) and any(
+        isinstance(candidate, dict) and candidate.get("finishReason") is not None for candidate in candidates
+    )
 
 
 class BedrockReader:
@@ -120,10 +140,7 @@ class BedrockReader:
 
     def event(self, name: str, data: bytes) -> None:
         """One event of the stream, already unframed."""
-        payload = json.loads(data)
-        if not isinstance(payload, dict):
-            raise ValueError("event data is not an object")
-        self.body(payload)
+        self.body(record(data))
 
     def reading(self) -> Reading:
         """What the response said; see Reader."""

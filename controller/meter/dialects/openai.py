@@ -5,7 +5,6 @@ Sources: the provider's prompt-caching, priority and flex pages, and its SDK's r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from controller.meter.dialects.reading import (
     text_or_none,
     tokens_of,
 )
+from controller.meter.wire_json import record
 
 TIERS: Final = {"default": "standard", "auto": "standard", "standard": "standard"}
 CHAT_KNOWN: Final = frozenset(
@@ -127,16 +127,16 @@ class ChatReader:
             and b'"usage"' not in _without_null(data)
         ):
             return
-        payload = json.loads(data)
-        if not isinstance(payload, dict):
-            raise ValueError("chunk is not an object")
-        if payload.get("error") is not None:
-            self._error = "the stream carried an error"
+        payload = record(data)
+        if self._done and payload.get("usage") is not None:
+            self._error = "usage was sent after the end of the stream"
         self._note(payload)
         if isinstance(payload.get("usage"), dict) and payload.get("choices") == []:
             self._final_usage = True
 
     def _note(self, payload: Mapping[str, Any]) -> None:
+        if payload.get("error") is not None:
+            self._error = "the answer carried an error"
         self._id = payload.get("id") or self._id
         self._model = payload.get("model") or self._model
         self._service_tier = payload.get("service_tier") or self._service_tier
@@ -149,6 +149,7 @@ class ChatReader:
         usage = None if raw is None else usage_of(raw, input_name="prompt_tokens", output_name="completion_tokens")
         return Reading(
             complete=raw is not None and (self._done or self._final_usage) and self._error is None,
+            final=self._done,
             usage=usage,
             message_id=text_or_none(self._id),
             model=text_or_none(self._model),
@@ -179,11 +180,11 @@ class ResponsesReader:
         """One stream event; only the terminal ones and the first are read."""
         if name and name not in self.TERMINAL and name not in ("response.created", "error"):
             return
-        payload = json.loads(data)
-        if not isinstance(payload, dict):
-            raise ValueError("event data is not an object")
+        payload = record(data)
         kind = name or payload.get("type")
-        if kind in self.TERMINAL:
+        if self._complete and kind in self.TERMINAL:
+            self._error = "the stream ended twice"
+        elif kind in self.TERMINAL:
             self._note(payload.get("response"))
             self._complete = True
         elif kind == "response.created":
@@ -206,6 +207,7 @@ class ResponsesReader:
             usage = Usage(tokens=usage.tokens, units=_tool_units(self._response.get("tool_usage")))
         return Reading(
             complete=usage is not None and self._complete and self._error is None,
+            final=self._complete,
             usage=usage,
             message_id=text_or_none(self._response.get("id")),
             model=text_or_none(self._response.get("model")),

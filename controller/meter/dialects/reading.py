@@ -19,6 +19,7 @@ class Reading:
     """One response, read. `usage` is None when the response carried none; then nothing may be assumed."""
 
     complete: bool
+    final: bool = False  # the dialect's own end mark was seen: nothing that may follow changes the usage
     usage: Usage | None = None
     message_id: str | None = None
     model: str | None = None
@@ -133,5 +134,5 @@ def tokens_of(**counts: int) -> dict[TokenClass, int]:
 
 
 def text_or_none(value: object) -> str | None:
-    """The value when it is a non-empty string of reasonable length."""
-    return value if isinstance(value, str) and 0 < len(value) <= 512 else None
+    """The value when it is a non-empty string of reasonable length that every store can keep."""
+    return value if isinstance(value, str) and 0 < len(value) <= 512 and value.isprintable() else None
