@@ -56,7 +56,8 @@ class Copy:
     def _take(self, reader: Reader, piece: bytes) -> None:
         if self._sse is not None:
             for name, data in self._sse.feed(piece):
-                reader.event(name, data)
+                if data:
+                    reader.event(name, data)
             return
         self._body += piece
         if len(self._body) > ANSWER_BYTES_READ_MAX:

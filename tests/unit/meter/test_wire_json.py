@@ -31,7 +31,7 @@ def test_what_is_json_is_read() -> None:
     ],
 )
 def test_what_has_two_meanings_or_none_is_refused(raw: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - Python words most of them
+    with pytest.raises(ValueError):
         document(raw)
 
 
