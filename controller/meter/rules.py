@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from controller.domain.money import UsdText, usd_to_text
@@ -18,6 +18,7 @@ from controller.meter.dialects import Reader, Reading
 BYTES_PER_TOKEN_LEAST: Final = 3  # text and code run at about 4; used only to bound what is in flight
 OUTPUT_TOKENS_UNDECLARED: Final = 32_000  # assumed in flight when a request names no output limit of its own
 RAW_USAGE_BYTES_MAX: Final = 64 * 2**10
+NOTE_CHARS_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,17 @@ class Ending:
 
 def ending(exchange: Exchange, reader: Reader | None, lane: LaneTerms, card: RateCard, *, free: bool) -> Ending:
     """Decide the final state. `free` marks token counting, which the provider documents as free of charge."""
+    decided = _decided(exchange, reader, lane, card, free=free)
+    return replace(decided, note=_plain(decided.note))
+
+
+def _plain(note: str) -> str:
+    """A note may quote what an answer holds: cut, and of characters that every store keeps."""
+    text = note if len(note) <= NOTE_CHARS_MAX else note[:NOTE_CHARS_MAX] + "..."
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def _decided(exchange: Exchange, reader: Reader | None, lane: LaneTerms, card: RateCard, *, free: bool) -> Ending:
     if not exchange.connected:
         note = f"no connection was made: {exchange.fault}"
         return Ending(RequestState.ZERO_BILL, note=note, usd="0", proof=ZeroBillProof.NEVER_SENT)
@@ -103,6 +115,9 @@ def ending(exchange: Exchange, reader: Reader | None, lane: LaneTerms, card: Rat
         reading = reader.reading()
     except UnpricedUsage as error:
         return Ending(RequestState.UNKNOWN, note=str(error))
+    except Exception as error:
+        # A defect of ours must not leave a request without an ending.
+        return Ending(RequestState.UNKNOWN, note=f"the meter failed to read the usage ({type(error).__name__})")
     return _answered(exchange, reading, lane, card)
 
 
@@ -116,7 +131,9 @@ def _failed(exchange: Exchange, lane: LaneTerms) -> Ending:
 
 
 def _answered(exchange: Exchange, reading: Reading, lane: LaneTerms, card: RateCard) -> Ending:
-    if reading.error or exchange.fault or not exchange.ended_well or not reading.complete:
+    # A connection that breaks after the dialect's own end mark took nothing with it that could change the usage.
+    is_whole = exchange.ended_well and not exchange.fault
+    if reading.error or not reading.complete or not (is_whole or reading.final):
         why = reading.error or exchange.fault or "the answer ended before its usage was final"
         return Ending(RequestState.UNKNOWN, note=why, reading=reading)
     if reading.zero_bill_rule is not None:
@@ -141,7 +158,8 @@ def _answered(exchange: Exchange, reading: Reading, lane: LaneTerms, card: RateC
         usd = usd_to_text(price(reading.usage, find_row(card, key)))
     except UnpricedUsage as error:
         return Ending(RequestState.UNKNOWN, note=str(error), usage=reading.usage, reading=reading)
-    return Ending(RequestState.SETTLED, usage=reading.usage, usd=usd, reading=reading)
+    note = "" if is_whole else f"after the end of the stream: {exchange.fault}"
+    return Ending(RequestState.SETTLED, note=note, usage=reading.usage, usd=usd, reading=reading)
 
 
 def estimate_usd(lane: LaneTerms, card: RateCard, *, body_bytes: int, output_tokens: int | None) -> UsdText:
