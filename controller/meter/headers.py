@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller.domain.usage import Dialect
@@ -35,10 +35,20 @@ REQUEST_HEADERS_DROPPED: Final = frozenset(
         "via",
         "x-api-key",
         "x-goog-api-key",
+        "x-goog-user-project",
         "x-request-id",
     }
 )
 REQUEST_PREFIXES_DROPPED: Final = ("x-forwarded-", "x-envoy-")
+# What would change the answer's form or the call itself, so that the usage is no longer what was admitted. To drop them
+# would leave the client with an answer that it did not ask for.
+REQUEST_HEADERS_REFUSED: Final = frozenset({"x-goog-fieldmask", "x-http-method-override"})
+CREDENTIALS: Final[Mapping[Dialect, tuple[str, str]]] = {
+    "anthropic": ("x-api-key", ""),
+    "gemini": ("x-goog-api-key", ""),
+    "openai_chat": ("Authorization", "Bearer "),
+    "openai_responses": ("Authorization", "Bearer "),
+}
 RESPONSE_HEADERS_DROPPED: Final = frozenset(
     {
         "connection",
@@ -60,6 +70,8 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
     for name, value in headers:
         if not (name.isascii() and value.isascii() and value.replace("\t", " ").isprintable()):
             raise Refused(400, f"header {name[:40]!r} holds more than printable ASCII")
+        if name.lower() in REQUEST_HEADERS_REFUSED:
+            raise Refused(400, f"header {name!r} changes what is asked or answered, and is switched off")
 
 
 def request_headers(headers: Iterable[tuple[str, str]], *, dialect: Dialect, key: str) -> list[tuple[str, str]]:
@@ -73,8 +85,8 @@ def request_headers(headers: Iterable[tuple[str, str]], *, dialect: Dialect, key
         and lowered not in named
         and not lowered.startswith(REQUEST_PREFIXES_DROPPED)
     ]
-    credential = ("x-api-key", key) if dialect == "anthropic" else ("Authorization", f"Bearer {key}")
-    return [*kept, ("Accept-Encoding", "identity"), credential]
+    name, scheme = CREDENTIALS[dialect]
+    return [*kept, ("Accept-Encoding", "identity"), (name, scheme + key)]
 
 
 def response_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from aiohttp import web
@@ -23,9 +23,11 @@ from controller.meter.admission import (
     Refused,
     Route,
     admit,
+    dialect_of_path,
     find_route,
     refusal_body,
     token_of,
+    without_key,
 )
 from controller.meter.headers import check_headers
 from controller.meter.rules import estimate_usd
@@ -34,6 +36,7 @@ from controller.ports.entropy import Entropy
 from controller.ports.ledger import AttemptOpening, Ledger
 from controller.proxy.books import Books, request_id_of
 from controller.proxy.config import MeterConfig
+from controller.proxy.listing import model_listing
 from controller.proxy.relay import Job, Relay
 
 BODY_SECONDS_MAX: Final = 120.0
@@ -84,20 +87,20 @@ class Meter:
         return web.json_response({"ok": self._books.healthy}, status=200 if self._books.healthy else 503)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        dialect: Dialect | None = None
         opening: AttemptOpening | None = None
         path, _, query = request.raw_path.partition("?")
+        dialect = dialect_of_path(path)
         try:
             if not self._books.healthy:
                 raise Refused(400, "the ledger can't be written, so nothing is admitted")
             route = find_route(request.method, path, query)
-            dialect = route.dialect
+            dialect = route.dialect or dialect
             if route.operation is Operation.PROBE:
                 return web.Response()
-            opening = await self._attempt_of(request)
+            opening = await self._attempt_of(request, query)
             if route.operation is Operation.LIST_MODELS:
-                return web.json_response(_models(opening))
-            return await self._infer(request, route, query, opening)
+                return web.json_response(model_listing(route.dialect, opening))
+            return await self._infer(request, route, without_key(query), opening)
         except Refused as refused:
             return await self._refuse(refused, dialect, opening.attempt_id if opening else None)
         except LedgerUnavailable:
@@ -117,8 +120,8 @@ class Meter:
                 log.error("a refusal could not be recorded", attempt_id=attempt_id, reason=refused.reason)
         return _answer(dialect, refused)
 
-    async def _attempt_of(self, request: web.Request) -> AttemptOpening:
-        token = token_of(request.headers.items())
+    async def _attempt_of(self, request: web.Request, query: str) -> AttemptOpening:
+        token = token_of(request.headers.items(), query)
         opening = await self._books.find(hashlib.sha256(token.encode()).hexdigest())
         if opening is None:
             raise Refused(401, "the run token is not known, or its attempt has ended")
@@ -202,23 +205,3 @@ async def _body(request: web.Request) -> bytes:
 
 def _answer(dialect: Dialect | None, refused: Refused) -> web.Response:
     return web.json_response(refusal_body(dialect, refused), status=refused.status)
-
-
-def _models(opening: AttemptOpening) -> dict[str, Any]:
-    """The lane's one model, in a form that clients of every dialect can read."""
-    model = {
-        "id": opening.model,
-        "object": "model",
-        "type": "model",
-        "display_name": opening.model,
-        "created": 0,
-        "created_at": "1970-01-01T00:00:00Z",
-        "owned_by": opening.provider,
-    }
-    return {
-        "object": "list",
-        "data": [model],
-        "first_id": opening.model,
-        "last_id": opening.model,
-        "has_more": False,
-    }
