@@ -16,9 +16,9 @@ from typing import Final, TypeVar
 import structlog
 import uvloop
 from aiohttp import web
-from pydantic import ValidationError
 
-from controller.domain.record import Record, field_faults
+from controller.domain.json_files import parse_record
+from controller.domain.record import Record
 from controller.errors import FairtrialError, InvalidInput, PortOccupied
 from controller.ports.named_files import read_named
 
@@ -127,10 +127,9 @@ def _log_to_stderr() -> None:
 
 
 def read_record(path: Path, kind: type[R]) -> R:
-    """A record from a JSON file. Raises InvalidInput naming the file and the first wrong field."""
+    """A record from a JSON file. Raises InvalidInput naming the file and every wrong field."""
     try:
-        return kind.model_validate_json(read_named(path))
+        data = read_named(path)
     except OSError as error:
         raise InvalidInput(f"{path}: can't be read: {error.strerror}") from error
-    except ValidationError as error:
-        raise InvalidInput(f"{path}: {field_faults(error)[0]}") from None
+    return parse_record(data, kind, str(path), floats=True)

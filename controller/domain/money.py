@@ -5,8 +5,9 @@ Rates are integer nano-dollars per million tokens, so one token costs an exact r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Context, DivisionByZero, FloatOperation, Inexact, InvalidOperation, Overflow, Underflow
 from fractions import Fraction
 from typing import Annotated, Final
 
@@ -17,13 +18,22 @@ from controller.domain.exact import decimal_text
 NANO_PER_USD: Final = 1_000_000_000
 TOKENS_PER_RATE_UNIT: Final = 1_000_000
 
+USD_LIMIT: Final = 10**13  # a `UsdText` has at most 13 digits before the point
+USD_PATTERN: Final = r"^(0|[1-9][0-9]{0,12})(\.[0-9]{1,30})?$"
+
 # An exact amount in evidence: a decimal string, never a float. Rates per million always give one that terminates.
-UsdText = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,12})(\.[0-9]{1,30})?$")]
+UsdText = Annotated[str, StringConstraints(pattern=USD_PATTERN)]
+
+# Sums are Fractions. Where a library hands us a Decimal it is made and used in this context, which rather stops than
+# rounds. Fifty digits hold every `UsdText`.
+EXACT: Final = Context(prec=50, traps=[Inexact, FloatOperation, InvalidOperation, DivisionByZero, Overflow, Underflow])
 
 
 def usd_from_text(text: str) -> Fraction:
-    """The exact value of a decimal string such as "0.052048"."""
-    return Fraction(Decimal(text))
+    """The exact value of a decimal string such as "0.052048". Raises ValueError for any other spelling."""
+    if not re.fullmatch(USD_PATTERN, text):
+        raise ValueError(f"{text[:60]!r} is not an exact amount of dollars")
+    return Fraction(text)
 
 
 def usd_to_text(amount: Fraction) -> str:

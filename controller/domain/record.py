@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 
@@ -14,9 +16,15 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", ser_json_inf_nan="null")
 
 
+def field_path(parts: Iterable[int | str]) -> str:
+    """`rows[3].bands[1].over` for ("rows", 3, "bands", 1, "over"); empty for the whole."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
+
+
 def field_faults(error: ValidationError, *, whole: str = "(whole file)") -> tuple[str, ...]:
     """Every fault of a refused record as `field.path: what is wrong`; `whole` stands for a fault of no one field."""
     return tuple(
-        f"{'.'.join(str(part) for part in item['loc']) or whole}: {item['msg']}"
+        f"{field_path(part for part in item['loc'] if part != '[key]') or whole}: {item['msg'].removeprefix('Value error, ')}"
         for item in error.errors(include_url=False)
     )

@@ -74,7 +74,7 @@ def parse(data: bytes, kind: type[R], where: str = "input") -> R:
     """Read one record from canonical bytes. Raises NotCanonical naming the file and the field."""
     loads(data, where)
     try:
-        return kind.model_validate_json(data)
+        return kind.model_validate_json(data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise NotCanonical(f"{where}: {field_faults(error, whole='the record')[0]}") from error
 

@@ -11,7 +11,7 @@ from controller.domain import bodies
 from controller.domain.money import sum_usd, usd_from_text, usd_to_text
 from controller.domain.plan import Lane
 from controller.domain.rate_card import RateCard, RateRow
-from controller.domain.rating import price
+from controller.domain.rating import price, rates_of
 from controller.domain.usage import MeteredRequest, RequestState, Usage
 from controller.errors import BundleRejected, UnpricedUsage
 from controller.evidence.exhibits import Exhibits
@@ -62,10 +62,10 @@ def _lane_rows(card: RateCard, lane: Lane) -> tuple[RateRow, ...]:
 
 
 def _prices(usage: Usage, rows: Sequence[RateRow]) -> Iterator[str]:
-    """What the request may have cost, by each row that prices all its classes."""
-    for row in rows:
+    """What the request may have cost, by each row that prices all its classes and each surcharge it declares."""
+    for rate in (rate for row in rows for rate in rates_of(row)):
         with suppress(UnpricedUsage):
-            yield usd_to_text(price(usage, row))
+            yield usd_to_text(price(usage, rate))
 
 
 def _check_row(row: MeteredRequest, lane: Lane, card_rows: Sequence[RateRow]) -> None:

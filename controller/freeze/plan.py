@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from controller.domain.ids import Slug
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
 from controller.domain.plan import REHEARSAL_PROVIDER, Lane
-from controller.domain.record import Record
+from controller.domain.record import Record, field_path
 from controller.errors import InvalidPlan
 from controller.freeze.yaml_strict import StrictYamlError, load_yaml
 
@@ -83,16 +83,10 @@ def _schema_problems(error: Exception) -> list[str]:
     if not isinstance(error, ValidationError):
         return [f"not a plain mapping of text, numbers and lists ({error})"]
     return [
-        f"{_place(item['loc'])}: {item['msg']}"
+        f"{field_path(item['loc']) or 'the file'}: {item['msg']}"
         + (f" (found {item['input']!r:.60})" if item["type"] != "missing" else "")
         for item in error.errors(include_url=False)
     ]
-
-
-def _place(parts: tuple[int | str, ...]) -> str:
-    """`arms[1].lane` for ("arms", 1, "lane")."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    return text.removeprefix(".") or "the file"
 
 
 def _rows(raw: Mapping[str, Any], field: str) -> list[tuple[str, dict[str, Any]]]:

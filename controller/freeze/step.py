@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
 from controller.domain.ids import sha256_digest
+from controller.domain.json_files import parse_record
 from controller.domain.keys import KeyRing
-from controller.domain.rate_card import RateCard
-from controller.domain.record import field_faults
-from controller.errors import InvalidPlan, RoundNotFound
+from controller.domain.rate_card import CARD_BYTES_MAX, RateCard
+from controller.errors import InvalidInput, InvalidPlan, RoundNotFound
 from controller.evidence.bundle import KEYS, MANIFEST, MANIFEST_ENVELOPE
 from controller.evidence.canonical import canonical, parse
 from controller.evidence.envelope import MANIFEST_TYPE, check, sign
@@ -71,11 +69,11 @@ def read_rate_card(plan: RoundPlan, plan_path: Path) -> RateCard:
     """The rate card the plan names. Raises InvalidPlan naming file and field."""
     path = plan_path.parent / plan.rate_card
     try:
-        return RateCard.model_validate_json(read_named(path))
+        return parse_record(read_named(path, bytes_max=CARD_BYTES_MAX), RateCard, path.name)
     except OSError as error:
         raise InvalidPlan(f"{plan_path.name}: rate_card: {plan.rate_card}: {error.strerror}") from error
-    except ValidationError as error:
-        raise InvalidPlan("\n".join(f"{path.name}: {fault}" for fault in field_faults(error))) from error
+    except InvalidInput as error:
+        raise InvalidPlan(str(error)) from None
 
 
 def freeze(inputs: FreezeInputs, out: Path, signer: Signer, clock: Clock, *, files: DurableFiles) -> Frozen:

@@ -3,40 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
-from controller.domain.money import NANO_PER_USD
-from controller.domain.rate_card import RateBand, RateCard, RateRow
+from controller.domain.rate_card import RateBand, RateCard, RateRow, Surcharge, nano_usd
 from controller.errors import FairtrialError, InvalidInput
 from controller.meter.pricing import price_usage
+
+# A case file's cards have no field for the place of inference; its cases use the ones that providers document.
+# Both state ten per cent on every token class, and exempt what is counted by the call.
+DOCUMENTED: Final = (
+    Surcharge(
+        geo="us",
+        token_multiplier="1.1",  # noqa: S106  a price
+        source="https://platform.claude.com/docs/en/about-claude/pricing, data residency",
+        retrieved_on="2026-08-22",
+    ),
+    Surcharge(
+        geo="eu",
+        token_multiplier="1.1",  # noqa: S106  a price
+        source="https://developers.openai.com/api/docs/guides/data-residency",
+        retrieved_on="2026-08-22",
+    ),
+)
+UNDATED: Final = "1970-01-01"
 
 
 def card_of_case(name: str, raw: Mapping[str, Any]) -> RateCard:
     """A card of a case file (`bands` of dollars per million tokens, `per_unit` in dollars) in the domain's form.
 
-    Raises InvalidInput naming the card when a price is not a whole number of nano-dollars.
+    Raises InvalidInput naming the field, such as `cards.A.bands[1].per_mtok.read`.
     """
+    place = f"cards.{name}"
     try:
         bands = tuple(
             RateBand(
                 over=band["over"] or 0,
-                nano_usd_per_million={key: _nano(name, key, text) for key, text in band["per_mtok"].items()},
+                nano_usd_per_million=_prices(f"{place}.bands[{position}].per_mtok", band["per_mtok"]),
             )
-            for band in raw["bands"]
+            for position, band in enumerate(raw["bands"])
         )
-        units = {key: _nano(name, key, text) for key, text in raw.get("per_unit", {}).items()}
-        row = RateRow(provider="case", model=name, bands=bands, nano_usd_per_unit=units)
+        row = RateRow(
+            provider="case",
+            model=name,
+            source="case file",
+            retrieved_on=UNDATED,
+            bands=bands,
+            nano_usd_per_unit=_prices(f"{place}.per_unit", raw.get("per_unit", {})),
+            surcharges=DOCUMENTED,
+        )
+        return RateCard(name=name, rows=(row,))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InvalidInput(f"card {name!r} is malformed: {error}") from None
-    return RateCard(name=name, source="case file", retrieved_on="1970-01-01", rows=(row,))
+        raise InvalidInput(f"{place} is malformed: {error}") from None
 
 
-def _nano(card: str, key: str, text: str) -> int:
-    nano = Fraction(text) * NANO_PER_USD
-    if nano.denominator != 1 or nano < 0:
-        raise InvalidInput(f"card {card!r}: price of {key!r} {text!r} is not a whole number of nano-dollars")
-    return int(nano)
+def _prices(place: str, texts: Mapping[str, object]) -> Any:
+    found: dict[str, int] = {}
+    for key, text in texts.items():
+        try:
+            found[key] = nano_usd(text)
+        except ValueError as error:
+            raise InvalidInput(f"{place}.{key}: {error}") from None
+    return found
 
 
 def run_case(case: Mapping[str, Any], cards: Mapping[str, RateCard]) -> dict[str, Any]:
@@ -49,7 +76,7 @@ def run_case(case: Mapping[str, Any], cards: Mapping[str, RateCard]) -> dict[str
         priced = price_usage(str(case.get("dialect")), case.get("input"), card)
     except FairtrialError as error:
         return {"id": name, "error": f"{type(error).__name__}: {error}"}
-    answer = priced.model_dump(exclude={"zero_bill_rule"})
+    answer = priced.model_dump(include={"classes", "units", "multiplier", "usd"})
     return {"id": name, **answer, **({"zero_bill_rule": priced.zero_bill_rule} if priced.zero_bill_rule else {})}
 
 

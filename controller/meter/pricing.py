@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Final
 
 from controller.domain.money import UsdText, usd_to_text
-from controller.domain.rate_card import RateCard, RateRow
-from controller.domain.rating import RateKey, find_row, price
+from controller.domain.rate_card import RateCard
+from controller.domain.rating import Rate, RateKey, band_for, find_rate, price, prompt_tokens
 from controller.domain.record import Record
-from controller.domain.usage import Usage
 from controller.errors import InvalidInput, UnpricedUsage
 from controller.meter.dialects import READERS, Reading
 
-# Documented surcharges of a place of inference, used only where a card has no row for that place.
-# Anthropic "US-only inference" and OpenAI "data residency" state 10 % on every token class; web searches are exempt.
-REGIONAL_UPLIFT: Final = Fraction(11, 10)
+# OpenAI answers name no place; the host that was asked is the place. What it costs there is the card's to say.
 REGIONAL_HOSTS: Final[Mapping[str, str]] = {"us.api.openai.com": "us", "eu.api.openai.com": "eu"}
-USD_MAX: Final = 10**13  # `UsdText` has at most 13 digits before the point
-REGIONS: Final = frozenset({"us", "eu"})
+
+
+class MatchedRow(Record):
+    """The row of the card that priced a request: under which conditions it was served, and by which band."""
+
+    provider: str
+    model: str
+    tier: str
+    speed: str
+    geo: str
+    band_over: int
 
 
 class Priced(Record):
@@ -30,6 +35,7 @@ class Priced(Record):
     units: dict[str, int]
     multiplier: str
     usd: UsdText
+    row: MatchedRow | None = None
     zero_bill_rule: str | None = None
 
 
@@ -85,29 +91,19 @@ def price_usage(dialect: str, payload: object, card: RateCard) -> Priced:
         raise UnpricedUsage("the payload carries no usage object, and missing usage is not zero")
     host = payload.get("host") if isinstance(payload, dict) else None
     geo = REGIONAL_HOSTS.get(str(host), reading.geo)
-    row, multiplier = _row_and_multiplier(card, reading, geo)
-    usd = cost(reading.usage, row, multiplier)
+    key, rate = _rate(card, reading, geo)
+    usd = price(reading.usage, rate)
+    band = band_for(rate.row, prompt_tokens(reading.usage))
     return Priced(
         classes={str(name): count for name, count in reading.usage.tokens.items()},
         units=reading.usage.units,
-        multiplier=usd_to_text(multiplier),
+        multiplier=usd_to_text(rate.token_multiplier),
         usd=usd_to_text(usd),
+        row=MatchedRow(**key.model_dump(), band_over=band.over),
     )
 
 
-def cost(usage: Usage, row: RateRow, multiplier: Fraction = Fraction(1)) -> Fraction:
-    """The exact cost in USD; the multiplier applies to token classes and leaves counted units alone.
-
-    Raises UnpricedUsage for a cost beyond what a record can hold.
-    """
-    tokens = price(Usage(tokens=usage.tokens), row)
-    usd = tokens * multiplier + price(Usage(tokens={}, units=usage.units), row)
-    if usd >= USD_MAX:
-        raise UnpricedUsage(f"the cost is {USD_MAX} USD or more, which no record can hold")
-    return usd
-
-
-def _row_and_multiplier(card: RateCard, reading: Reading, geo: str) -> tuple[RateRow, Fraction]:
+def _rate(card: RateCard, reading: Reading, geo: str) -> tuple[RateKey, Rate]:
     models = {(row.provider, row.model) for row in card.rows}
     named = {pair for pair in models if pair[1] == reading.model}
     chosen = named or models
@@ -115,9 +111,4 @@ def _row_and_multiplier(card: RateCard, reading: Reading, geo: str) -> tuple[Rat
         raise UnpricedUsage(f"rate card {card.name!r} has {len(chosen)} models that could price {reading.model!r}")
     provider, model = chosen.pop()
     key = RateKey(provider=provider, model=model, tier=reading.tier, speed=reading.speed, geo=geo)
-    try:
-        return find_row(card, key), Fraction(1)
-    except UnpricedUsage:
-        if geo not in REGIONS:
-            raise
-    return find_row(card, key.model_copy(update={"geo": "global"})), REGIONAL_UPLIFT
+    return key, find_rate(card, key)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from controller.domain.money import UsdText, usd_to_text
 from controller.domain.plan import REHEARSAL_PROVIDER
 from controller.domain.rate_card import RateCard
-from controller.domain.rating import RateKey, find_row, price, price_ceiling
+from controller.domain.rating import RateKey, find_rate, find_row, price, price_ceiling
 from controller.domain.usage import RequestState, Usage, ZeroBillProof
 from controller.errors import UnpricedUsage
 from controller.meter.dialects import Reader, Reading
@@ -155,7 +155,7 @@ def _answered(exchange: Exchange, reading: Reading, lane: LaneTerms, card: RateC
         return Ending(RequestState.UNKNOWN, note=note, usage=reading.usage, reading=reading)
     key = RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier, speed=reading.speed, geo=reading.geo)
     try:
-        usd = usd_to_text(price(reading.usage, find_row(card, key)))
+        usd = usd_to_text(price(reading.usage, find_rate(card, key)))
     except UnpricedUsage as error:
         return Ending(RequestState.UNKNOWN, note=str(error), usage=reading.usage, reading=reading)
     note = "" if is_whole else f"after the end of the stream: {exchange.fault}"

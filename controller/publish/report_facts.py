@@ -53,7 +53,7 @@ def frozen_facts(context: ReportContext) -> tuple[FactGroup, ...]:
         FactGroup(
             "Prices and network",
             (
-                ("rate card", f"{manifest.rate_card.name}, retrieved {manifest.rate_card.retrieved_on}"),
+                ("rate card", f"{manifest.rate_card.name}, retrieved {manifest.rate_card.retrieved}"),
                 ("rate card digest", manifest.rate_card_digest),
                 ("network policy", manifest.network_policy_digest),
                 *((f"image {name}", digest) for name, digest in sorted(manifest.images.items())),

@@ -21,9 +21,15 @@ from controller.meter.pricing import Priced
 _PRICES: dict[TokenClass, int] = dict.fromkeys(get_args(TokenClass), 2**53 - 1)
 CARD = RateCard(
     name="dear",
-    source="a test",
-    retrieved_on="2026-01-01",
-    rows=(RateRow(provider="p", model="m", bands=(RateBand(over=0, nano_usd_per_million=_PRICES),)),),
+    rows=(
+        RateRow(
+            provider="p",
+            model="m",
+            source="a test",
+            retrieved_on="2026-01-01",
+            bands=(RateBand(over=0, nano_usd_per_million=_PRICES),),
+        ),
+    ),
 )
 NAMES = sorted(
     {

@@ -31,12 +31,12 @@ MODEL = "rehearsal-1"
 DOLLAR = 1_000_000_000
 CARD = RateCard(
     name="test",
-    source="invented",
-    retrieved_on="2026-01-01",
     rows=(
         RateRow(
             provider="rehearsal",
             model=MODEL,
+            source="invented",
+            retrieved_on="2026-01-01",
             bands=(RateBand(over=0, nano_usd_per_million={"in": 4 * DOLLAR, "out": 20 * DOLLAR}),),
         ),
     ),

@@ -24,7 +24,7 @@ from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.outcome import BLAME, RETRYABLE, EndKind, Gate, Verdict
 from controller.domain.plan import Arm, Lane, LogicalRun, TaskEntry
 from controller.domain.rate_card import RateBand, RateCard, RateRow
-from controller.domain.rating import price
+from controller.domain.rating import Rate, price
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
@@ -52,12 +52,12 @@ def digest(text: str) -> str:
 
 CARD = RateCard(
     name="test",
-    source="invented",
-    retrieved_on="2026-11-01",
     rows=(
         RateRow(
             provider="rehearsal",
             model="m-1",
+            source="invented",
+            retrieved_on="2026-11-01",
             bands=(RateBand(over=0, nano_usd_per_million={"in": 2_000_000_000, "out": 10_000_000_000}),),
         ),
     ),
@@ -284,7 +284,7 @@ def _request(
     found: RecordedRound, run: LogicalRun, name: AttemptId, sequence: int, state: RequestState
 ) -> MeteredRequest:
     usage = Usage(tokens={"in": 1000 + sequence, "out": 77}) if state is SETTLED else None
-    usd = usd_to_text(price(usage, CARD.rows[0])) if usage else ("0" if state is ZERO else None)
+    usd = usd_to_text(price(usage, Rate(CARD.rows[0]))) if usage else ("0" if state is ZERO else None)
     return MeteredRequest(
         request_id=RequestId(f"req-{hashlib.sha256(f'{name}{sequence}'.encode()).hexdigest()[:12]}"),
         attempt_id=name,

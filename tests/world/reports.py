@@ -66,9 +66,15 @@ def manifest_of(rows: Sequence[LogicalRunRow], *, title: str, arms: Sequence[Arm
     tasks = sorted({row.task for row in rows})
     card = RateCard(
         name="rehearsal",
-        source="invented for rehearsals",
-        retrieved_on="2026-11-01",
-        rows=(RateRow(provider="rehearsal", model=MODEL, bands=(RateBand(over=0, nano_usd_per_million={"in": 1}),)),),
+        rows=(
+            RateRow(
+                provider="rehearsal",
+                model=MODEL,
+                source="invented for rehearsals",
+                retrieved_on="2026-11-01",
+                bands=(RateBand(over=0, nano_usd_per_million={"in": 1}),),
+            ),
+        ),
     )
     return RoundManifest(
         protocol="harness-round",

@@ -9,20 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.domain.rate_card import RateBand, RateCard, RateRow
-from controller.domain.rating import RateKey, band_for, find_row, price, price_ceiling, prompt_tokens
+from controller.domain.rating import Rate, RateKey, band_for, find_row, price, price_ceiling, prompt_tokens
 from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
 
 ROW = RateRow(
     provider="p",
     model="m",
+    source="s",
+    retrieved_on="2026-01-01",
     bands=(
-        RateBand(over=200, nano_usd_per_million={"in": 2_000, "out": 6_000}),
         RateBand(over=0, nano_usd_per_million={"in": 1_000, "read": 100, "w5m": 1_250, "out": 3_000}),
+        RateBand(over=200, nano_usd_per_million={"in": 2_000, "out": 6_000}),
     ),
     nano_usd_per_unit={"web_search": 10},
 )
-CARD = RateCard(name="c", source="s", retrieved_on="2026-01-01", rows=(ROW,))
+CARD = RateCard(name="c", rows=(ROW,))
 
 
 @pytest.mark.parametrize(("prompt", "over"), [(0, 0), (1, 0), (200, 0), (201, 200), (10**9, 200)])
@@ -36,7 +38,7 @@ def test_the_prompt_is_everything_the_model_reads() -> None:
 
 def test_units_and_classes_add_up() -> None:
     usage = Usage(tokens={"in": 10, "read": 5, "out": 2}, units={"web_search": 3})
-    assert price(usage, ROW) == Fraction(10 * 1_000 + 5 * 100 + 2 * 3_000, 10**6) / 10**9 + Fraction(30, 10**9)
+    assert price(usage, Rate(ROW)) == Fraction(10 * 1_000 + 5 * 100 + 2 * 3_000, 10**6) / 10**9 + Fraction(30, 10**9)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +53,11 @@ def test_units_and_classes_add_up() -> None:
 )
 def test_unknown_is_not_zero(usage: Usage) -> None:
     with pytest.raises(UnpricedUsage):
-        price(usage, ROW)
+        price(usage, Rate(ROW))
 
 
 def test_a_zero_count_needs_no_price() -> None:
-    assert price(Usage(tokens={"w1h": 0, "in": 0}, units={"grounding": 0}), ROW) == 0
+    assert price(Usage(tokens={"w1h": 0, "in": 0}, units={"grounding": 0}), Rate(ROW)) == 0
 
 
 def test_a_row_is_found_by_all_its_conditions() -> None:
@@ -70,6 +72,6 @@ def test_a_row_is_found_by_all_its_conditions() -> None:
 
 @given(plain=st.integers(0, 400), written=st.integers(0, 100), out=st.integers(0, 400))
 def test_the_ceiling_is_never_below_the_price(plain: int, written: int, out: int) -> None:
-    row = ROW.model_copy(update={"bands": (ROW.bands[1],)})
+    row = ROW.model_copy(update={"bands": ROW.bands[:1]})
     usage = Usage(tokens={"in": plain, "w5m": written, "out": out})
-    assert price(usage, row) <= price_ceiling(row, input_tokens=plain + written, output_tokens=out)
+    assert price(usage, Rate(row)) <= price_ceiling(row, input_tokens=plain + written, output_tokens=out)

@@ -93,7 +93,7 @@ def test_a_faulty_script_is_refused_with_file_and_field(changes: dict[str, Any],
         ([{"status": 418}], "Input should be 400"),
         ([{"truncate": True, "run": "ls"}], "has no `run`"),
         ([{"sleep_ms": 4}], "a step needs `say`, `run`, `status` or `truncate`"),
-        ([{"say": "x", "rum": "ls"}], "variants.pass.0.rum: Extra inputs are not permitted"),
+        ([{"say": "x", "rum": "ls"}], "variants.pass[0].rum: Extra inputs are not permitted"),
     ],
 )
 def test_a_faulty_variant_is_refused(steps: list[dict[str, Any]], fault: str) -> None:
