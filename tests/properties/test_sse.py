@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any, Protocol
 
+import anthropic._streaming
+import openai._streaming
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +64,26 @@ def test_a_lone_carriage_return_ends_a_line(lines: list[str], cuts: list[int]) -
     places = sorted(min(cut, len(raw)) for cut in cuts)
     chunks = [raw[start:end] for start, end in zip([0, *places], [*places, len(raw)], strict=True)]
     assert parsed(chunks) == reference(lines)
+
+
+class Decoder(Protocol):
+    """What both official SDKs read their streams with."""
+
+    def iter_bytes(self, iterator: Iterator[bytes]) -> Iterator[Any]: ...
+
+
+ANY_LINE = st.one_of(FIELDS, st.text(st.characters(exclude_characters="\r\n\ufeff", codec="utf-8"), max_size=8))
+
+
+@pytest.mark.parametrize("sdk", [anthropic._streaming.SSEDecoder, openai._streaming.SSEDecoder])
+@given(lines=st.lists(ANY_LINE, max_size=20), data=st.data())
+def test_the_official_clients_see_the_same_events(sdk: type[Decoder], lines: list[str], data: st.DataObject) -> None:
+    raw = b"".join(line.encode() + data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"])) for line in lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
+    chunks = [raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    seen = [(event.event or "", event.data.encode()) for event in sdk().iter_bytes(iter(chunks))]
+    # They also hand on an event that has a name and no data, in which the standard sees none.
+    assert [event for event in seen if event[1]] == [tuple(event) for event in parsed(chunks) if event.data]
 
 
 def test_a_line_separator_inside_a_string_is_data() -> None:
