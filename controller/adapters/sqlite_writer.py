@@ -5,6 +5,7 @@ Several processes may hold the same file open; `BEGIN IMMEDIATE` keeps their tra
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sqlite3
@@ -20,6 +21,12 @@ T = TypeVar("T")
 BATCH_MAX: Final = 64  # past this a larger batch saves nothing measurable per row
 BUSY_MS: Final = 10_000
 FULL: Final = 2  # PRAGMA synchronous: fsync on every commit, in WAL mode too
+DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+RESTORE: Final = (
+    "It is evidence and is not mended by hand: put the original back, with the `-wal` file beside it, or publish the"
+    " round as incomplete."
+)
+_OBJECTS: Final = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
 
 
 class SqliteWriter:
@@ -42,7 +49,8 @@ class SqliteWriter:
             self._write = self._opened(schema)
             self._read = self._opened("")
         except (OSError, sqlite3.Error) as error:
-            raise LedgerUnavailable(f"{path}: {error}") from error
+            is_damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED
+            raise LedgerUnavailable(f"{path}: {error}", remedy=RESTORE if is_damaged else None) from error
         self._thread = threading.Thread(target=self._serve, name=f"writer-{path.name}", daemon=True)
         self._thread.start()
 
@@ -57,10 +65,25 @@ class SqliteWriter:
         if (mode, synchronous) != ("wal", FULL):
             raise LedgerUnavailable(f"{self._path}: asked for WAL and FULL, got {mode} and {synchronous}")
         if schema:
-            connection.executescript(f"BEGIN IMMEDIATE;{schema};COMMIT;")
-            if (state := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise LedgerUnavailable(f"{self._path}: the file is damaged: {state}")
+            # Only into an empty file: what is missing from another was removed, and that must show.
+            if not connection.execute(_OBJECTS).fetchall():
+                connection.executescript(f"BEGIN IMMEDIATE;{schema};COMMIT;")
+            if (state := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+                raise LedgerUnavailable(f"{self._path}: the file is damaged: {state}", remedy=RESTORE)
+            self._check_schema(connection, schema)
         return connection
+
+    def _check_schema(self, connection: sqlite3.Connection, schema: str) -> None:
+        """Another version's tables, or a trigger that somebody dropped, would break our promises in silence."""
+        with contextlib.closing(sqlite3.connect(":memory:")) as fresh:
+            fresh.executescript(schema)
+            different = set(fresh.execute(_OBJECTS)) ^ set(connection.execute(_OBJECTS))
+        if different:
+            names = ", ".join(sorted({name for name, _ in different}))
+            raise LedgerUnavailable(
+                f"{self._path}: its tables are not those of this version: {names}",
+                remedy="Open it with the version of fairtrial that made it, and leave its tables and triggers alone.",
+            )
 
     def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run the job in a transaction and return its result once that is fsynced.
@@ -74,12 +97,16 @@ class SqliteWriter:
         return future.result()
 
     def read(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a read-only job on the last committed state."""
+        """Run a read-only job on one state, the last that was committed."""
         if self._fault is not None:
             raise LedgerUnavailable(f"{self._path}: {self._fault}")
         try:
             with self._read_lock:
-                return job(self._read)
+                self._read.execute("BEGIN")
+                try:
+                    return job(self._read)
+                finally:
+                    self._read.execute("COMMIT")
         except sqlite3.Error as error:
             self._fault = str(error)
             raise LedgerUnavailable(f"{self._path}: {error}") from error

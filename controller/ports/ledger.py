@@ -13,6 +13,21 @@ from controller.domain.record import Record
 from controller.domain.usage import AttemptAccount, Dialect, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
 
 
+class MeterLife(Record):
+    """One life of one meter process; the ledger keeps it beside every request that it accepted.
+
+    `place` is where it serves, and no two living meters share one; `life` is drawn anew at every start.
+    """
+
+    place: str
+    life: str
+
+    @property
+    def key(self) -> str:
+        """How ledgers spell it."""
+        return f"{self.place}#{self.life}"
+
+
 class AttemptOpening(Record):
     """Admission rules of one attempt. Only the token's SHA-256 is stored, never the token."""
 
@@ -48,6 +63,14 @@ class RequestEnd(Record):
     note: str = ""
 
 
+def storable(text: str) -> str:
+    """The text as every ledger keeps it: what UTF-8 or a database can't hold is spelled as an escape.
+
+    A harness chooses some of these texts, and none of them may make a write fail.
+    """
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
 class Ledger(Protocol):
     """Durable when a method returns. Any I/O error raises LedgerUnavailable, after which nothing is admitted."""
 
@@ -65,7 +88,10 @@ class Ledger(Protocol):
         ...
 
     def accept(self, request: MeteredRequest, *, estimate_usd: UsdText) -> str | None:
-        """Insert an ACCEPTED row, or return the name of the limit that forbids it. One transaction, fsynced."""
+        """Insert an ACCEPTED row, or return the name of the limit that forbids it. One transaction, fsynced.
+
+        Raises ControllerFault in a ledger that was opened for no meter.
+        """
         ...
 
     def mark_sent(self, request_id: RequestId) -> None: ...
@@ -81,7 +107,10 @@ class Ledger(Protocol):
         ...
 
     def recover(self, *, at: InstantMs) -> int:
-        """At start: ACCEPTED rows become ZERO_BILL/never_sent, SENT rows UNKNOWN. Returns how many were UNKNOWN."""
+        """End what meters that are gone left open: ACCEPTED becomes ZERO_BILL/never_sent, SENT becomes UNKNOWN.
+
+        The requests of meters that live are not touched. Returns how many became UNKNOWN.
+        """
         ...
 
 

@@ -26,7 +26,8 @@ class MeterConfig(Record):
 
     schema_version: Literal["fairtrial.meter/1"] = "fairtrial.meter/1"
     socket: str
-    ledger: str
+    ledger: str  # a file, or the URL of a PostgreSQL database without a password
+    ledger_schema: str = Field(default="fairtrial", pattern=r"^[a-z][a-z0-9_]{0,62}$")  # of that database; one a round
     rate_card: str
     upstreams: dict[str, str] = Field(min_length=1)
     keys: str | None = None  # a file of mode 0600; None when every upstream is the rehearsal model

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from aiohttp import web
 
 from controller.adapters.http_service import Stop, read_record, run_service
-from controller.adapters.ledger_sqlite import SqliteLedger
+from controller.adapters.ledger_by_url import open_ledger
+from controller.adapters.ledger_sql import SqlLedger
 from controller.adapters.system_clock import SystemClock
 from controller.adapters.system_entropy import SystemEntropy
 from controller.domain.rate_card import RateCard
+from controller.ports.ledger import MeterLife
 from controller.proxy.app import Meter, log
 from controller.proxy.config import MeterConfig, read_keys
 
@@ -25,16 +28,18 @@ def serve(config_path: Path) -> None:
     keys = read_keys(Path(config.keys) if config.keys else None)
     card = read_record(Path(config.rate_card), RateCard)
     clock = SystemClock()
-    ledger: SqliteLedger | None = None
+    entropy = SystemEntropy()
+    ledger: SqlLedger | None = None
 
     async def build(stop: Stop) -> web.Application:
         nonlocal ledger
-        # Inside the lock of run_service: only then is no other meter alive whose requests would be declared lost.
-        ledger = SqliteLedger(Path(config.ledger), clock)
+        # Inside the lock of run_service: only then does nobody else serve at this place.
+        life = MeterLife(place=f"{os.uname().nodename}:{config.socket}", life=entropy.token_bytes(8).hex())
+        ledger = open_ledger(config.ledger, clock, schema=config.ledger_schema, meter=life)
         unknown = ledger.recover(at=clock.now())
         if unknown:
             log.warning("recovered", unknown=unknown)
-        meter = Meter(config, ledger=ledger, card=card, keys=keys, clock=clock, entropy=SystemEntropy(), stop=stop)
+        meter = Meter(config, ledger=ledger, card=card, keys=keys, clock=clock, entropy=entropy, stop=stop)
         return meter.application()
 
     try:

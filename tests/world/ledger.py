@@ -9,21 +9,44 @@ from controller.domain.spend import ATTEMPT_CLOSED, ATTEMPT_EXPIRED, SpendRow, l
 from controller.domain.usage import AttemptAccount, Dialect, MeteredRequest, Refusal, RequestState, ZeroBillProof
 from controller.errors import ControllerFault, InvalidInput
 from controller.ports.clock import Clock
-from controller.ports.ledger import AttemptOpening, RequestEnd
+from controller.ports.ledger import AttemptOpening, MeterLife, RequestEnd, storable
 from tests.world.clock import CLOCK_START
 
 OPEN = (RequestState.ACCEPTED, RequestState.SENT)
 
 
-class MemoryLedger:
-    """Forgets everything with the process; otherwise it keeps the contract of the real one."""
+METER = MeterLife(place="here", life="1")
 
-    def __init__(self, clock: Clock) -> None:
+
+class Memory:
+    """What several memory ledgers share, as processes share a file or a database."""
+
+    def __init__(self) -> None:
+        self.openings: dict[AttemptId, AttemptOpening] = {}
+        self.closed: set[AttemptId] = set()
+        self.rows: dict[RequestId, tuple[MeteredRequest, UsdText]] = {}
+        self.meters: dict[RequestId, MeterLife] = {}
+        self.refusals: list[Refusal] = []
+        self.living: set[str] = set()
+
+
+class MemoryLedger:
+    """Forgets everything with the process; otherwise it keeps the contract of the real ones."""
+
+    def __init__(self, clock: Clock, *, meter: MeterLife | None = METER, memory: Memory | None = None) -> None:
         self._clock = clock
-        self._openings: dict[AttemptId, AttemptOpening] = {}
-        self._closed: set[AttemptId] = set()
-        self._rows: dict[RequestId, tuple[MeteredRequest, UsdText]] = {}
-        self._refusals: list[Refusal] = []
+        self._meter = meter
+        self._memory = memory or Memory()
+        self._openings = self._memory.openings
+        self._closed = self._memory.closed
+        self._rows = self._memory.rows
+        self._refusals = self._memory.refusals
+        if meter is not None:
+            self._memory.living.add(meter.key)
+
+    def close(self) -> None:
+        if self._meter is not None:
+            self._memory.living.discard(self._meter.key)
 
     def open_attempt(self, opening: AttemptOpening) -> None:
         known = self._openings.get(opening.attempt_id)
@@ -50,6 +73,8 @@ class MemoryLedger:
         return None
 
     def accept(self, request: MeteredRequest, *, estimate_usd: UsdText) -> str | None:
+        if self._meter is None:
+            raise ControllerFault("ledger: it was opened for no meter, so it accepts nothing")
         opening = self._openings.get(request.attempt_id)
         if opening is None:
             raise InvalidInput(f"ledger: attempt {request.attempt_id} was never opened")
@@ -64,7 +89,8 @@ class MemoryLedger:
         if request.request_id in self._rows:
             raise ControllerFault(f"ledger: request {request.request_id} was accepted before")
         sequence = 1 + sum(row.attempt_id == opening.attempt_id for row in spent)
-        accepted = {"sequence": sequence, "state": RequestState.ACCEPTED}
+        accepted = {"sequence": sequence, "state": RequestState.ACCEPTED, "note": storable(request.note)}
+        self._memory.meters[request.request_id] = self._meter
         self._rows[request.request_id] = (request.model_copy(update=accepted), estimate_usd)
         return None
 
@@ -85,6 +111,8 @@ class MemoryLedger:
         row, estimate = self._rows.get(request_id, (None, "0"))
         if end.state in OPEN or row is None or row.state not in OPEN:
             raise ControllerFault(f"ledger: request {request_id} can't be ended as {end.state}")
+        if end.ended_at < row.accepted_at:
+            raise ControllerFault(f"ledger: request {request_id} can't end before it was accepted")
         provider = self._openings[row.attempt_id].provider
         settled_before = any(
             other.state is RequestState.SETTLED
@@ -95,11 +123,12 @@ class MemoryLedger:
         if end.state is RequestState.SETTLED and end.provider_message_id is not None and settled_before:
             raise ControllerFault(f"ledger: provider message {end.provider_message_id} was settled before")
         changes = end.model_dump(exclude={"raw_usage_json", "note", "usage"})
-        changes |= {"usage": end.usage, "note": f"{row.note} {end.note}".strip()}
+        changes = {name: storable(value) if type(value) is str else value for name, value in changes.items()}
+        changes |= {"usage": end.usage, "note": f"{row.note} {storable(end.note)}".strip()}
         self._rows[request_id] = (row.model_copy(update=changes), estimate)
 
     def refuse(self, refusal: Refusal) -> None:
-        self._refusals.append(refusal)
+        self._refusals.append(refusal.model_copy(update={"reason": storable(refusal.reason)}))
 
     def account(self, attempt_id: AttemptId) -> AttemptAccount:
         return AttemptAccount(
@@ -112,13 +141,16 @@ class MemoryLedger:
     def recover(self, *, at: InstantMs) -> int:
         unknown = 0
         for request_id, (row, _) in list(self._rows.items()):
+            if self._memory.meters[request_id].key in self._memory.living:
+                continue
+            ended_at = max(at, row.accepted_at)
             if row.state is RequestState.ACCEPTED:
                 proof = ZeroBillProof.NEVER_SENT
-                end = RequestEnd(state=RequestState.ZERO_BILL, ended_at=at, usd="0", zero_bill_proof=proof)
+                end = RequestEnd(state=RequestState.ZERO_BILL, ended_at=ended_at, usd="0", zero_bill_proof=proof)
                 self.finish(request_id, end)
             elif row.state is RequestState.SENT:
                 unknown += 1
-                self.finish(request_id, RequestEnd(state=RequestState.UNKNOWN, ended_at=at))
+                self.finish(request_id, RequestEnd(state=RequestState.UNKNOWN, ended_at=ended_at))
         return unknown
 
 
