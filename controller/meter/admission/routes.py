@@ -14,7 +14,8 @@ from controller.meter.admission.refusals import Refused
 
 MODEL_PLACE: Final = "{model}"
 MODEL_IN_PATH: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-GEMINI_ROOT: Final = "/v1beta/models"
+GEMINI_ROOTS: Final = ("/v1beta/models", "/v1/models")  # the SDK calls the second one unless it is told otherwise
+GEMINI_CALL: Final = re.compile(r"/v1(beta)?/models/[^/]*:[A-Za-z]+")
 
 
 class Operation(StrEnum):
@@ -38,8 +39,9 @@ class Route:
     model: str | None = None  # the model that the path names, where it names one
 
 
-def _gemini(call: str, operation: Operation, **query: str | None) -> Route:
-    return Route("POST", f"{GEMINI_ROOT}/{MODEL_PLACE}:{call}", operation, "gemini", {"key": None, **query})
+def _gemini(call: str, operation: Operation, **query: str | None) -> tuple[Route, ...]:
+    allowed = {"key": None, **query}
+    return tuple(Route("POST", f"{root}/{MODEL_PLACE}:{call}", operation, "gemini", allowed) for root in GEMINI_ROOTS)
 
 
 ROUTES: Final = (
@@ -47,11 +49,11 @@ ROUTES: Final = (
     Route("POST", "/v1/messages/count_tokens", Operation.COUNT_TOKENS, "anthropic", {"beta": "true"}),
     Route("POST", "/v1/chat/completions", Operation.INFER, "openai_chat"),
     Route("POST", "/v1/responses", Operation.INFER, "openai_responses"),
-    _gemini("generateContent", Operation.INFER),
-    _gemini("streamGenerateContent", Operation.INFER, alt="sse"),
-    _gemini("countTokens", Operation.COUNT_TOKENS),
+    *_gemini("generateContent", Operation.INFER),
+    *_gemini("streamGenerateContent", Operation.INFER, alt="sse"),
+    *_gemini("countTokens", Operation.COUNT_TOKENS),
     Route("GET", "/v1/models", Operation.LIST_MODELS, None, {"limit": None, "client_version": None}),
-    Route("GET", GEMINI_ROOT, Operation.LIST_MODELS, "gemini", {"key": None, "pageSize": None, "pageToken": None}),
+    Route("GET", "/v1beta/models", Operation.LIST_MODELS, "gemini", {"key": None, "pageSize": None, "pageToken": None}),
     Route("HEAD", "/", Operation.PROBE, None),
 )
 
@@ -81,6 +83,6 @@ def _matched(route: Route, path: str) -> Route | None:
 
 def dialect_of_path(path: str) -> Dialect | None:
     """Whose error form a client of this path understands, also where the path itself is refused."""
-    if path.startswith("/v1beta/"):
+    if path.startswith("/v1beta/") or GEMINI_CALL.fullmatch(path):
         return "gemini"
     return "anthropic" if path.startswith("/v1/messages") else None
