@@ -32,6 +32,8 @@ class Settings(Record):
     pool: Literal["qemu", "podman"] = "qemu"
     fleet_size: int = Field(default=1, ge=1, le=1000)  # none would wait for ever
     free_disk_bytes_min: int = Field(default=8 * 2**30, ge=0)  # a round is refused before it starts when less is free
+    # A PostgreSQL database for ledgers that several meters share, without a password; a file per round when empty.
+    ledger_url: str = ""
     # Meter, result API and egress proxy end by themselves after this; `timeout` would take 0 for no limit.
     service_lifetime_seconds: int = Field(default=24 * 3600, ge=1, le=90 * 24 * 3600)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from controller.adapters.ledger_sql import SqlLedger
 from controller.adapters.ledger_sqlite import SqliteLedger
+from controller.errors import InvalidInput
 from controller.ports.clock import Clock
 from controller.ports.ledger import MeterLife
 
-SCHEMES = ("postgresql://", "postgres://")
+SCHEMES: Final = ("postgresql://", "postgres://")
 
 
 def open_ledger(location: str, clock: Clock, *, schema: str, meter: MeterLife | None = None) -> SqlLedger:
@@ -23,3 +25,16 @@ def open_ledger(location: str, clock: Clock, *, schema: str, meter: MeterLife | 
 
         return PostgresLedger(location, clock, schema=schema, meter=meter)
     return SqliteLedger(Path(location), clock, meter=meter)
+
+
+def check_url(url: str) -> str:
+    """The URL, if it may be written into a configuration file. Raises InvalidInput, which does not repeat it."""
+    from controller.adapters.postgres_sessions import parsed_url
+
+    if not url.startswith(SCHEMES):
+        raise InvalidInput(
+            "the ledger's URL must begin with postgresql://",
+            remedy="Write postgresql://USER@HOST/DATABASE, or name no URL to keep each round's ledger in a file.",
+        )
+    parsed_url(url)
+    return url

@@ -60,7 +60,7 @@ class PostgresSessions:
         self._fault: str | None = None
         self._free: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
         self._all: list[psycopg.Connection] = []
-        given = _parsed(url)
+        given = parsed_url(url)
         self._where = f"postgresql://{given.get('host', '')}/{given.get('dbname', '')}"
         try:
             for _ in range(SESSIONS_OF_METER if meter else SESSIONS_OF_READER):
@@ -203,8 +203,8 @@ def _lock(connection: psycopg.Connection, name: str) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
 
 
-def _parsed(url: str) -> dict[str, Any]:
-    """The parts of a URL. Raises InvalidInput, which never repeats the URL, since it may hold a password."""
+def parsed_url(url: str) -> dict[str, Any]:
+    """The parts of a URL in libpq's words. Raises InvalidInput, which never repeats the URL, since it may hold a password."""
     remedy = "Write postgresql://USER@HOST/DATABASE, and put the password into the file that PGPASSFILE names."
     try:
         given = conninfo_to_dict(url)
