@@ -45,15 +45,20 @@ class Resampler:
         return cls(stream, matrix_digest(indices), drawn, by_task)
 
     def sums(self, columns: Sequence[Sequence[int]]) -> list[Sums]:
-        """The sum over the drawn tasks of each column, for every replicate. One matrix product serves all columns."""
+        """The sum over the drawn tasks of each column, for every replicate.
+
+        Counts, whose sums stay below 2**24, share one product of 32-bit floats, which is exact there and much faster;
+        all other columns share one of 64-bit integers.
+        """
         tasks = self.drawn.shape[1]
         split = [_limbs(column, tasks) for column in columns]
-        flat = np.array([limb for limbs in split for limb in limbs], dtype=np.int64).T
-        product = (self.drawn @ flat).T
-        answers, start = [], 0
+        counted = [limbs[0] for limbs in split if _is_count(limbs, tasks)]
+        others = [limb for limbs in split if not _is_count(limbs, tasks) for limb in limbs]
+        few = iter((np.array(counted, dtype=np.float32) @ self.by_task).astype(np.int64) if counted else ())
+        many = iter(np.ascontiguousarray((self.drawn @ np.array(others, dtype=np.int64).T).T) if others else ())
+        answers = []
         for limbs in split:
-            parts = tuple(np.ascontiguousarray(product[start + place]) for place in range(len(limbs)))
-            start += len(limbs)
+            parts = tuple(next(few if _is_count(limbs, tasks) else many) for _ in limbs)
             approximate = np.zeros(self.drawn.shape[0])
             for place, part in enumerate(parts):
                 approximate += part.astype(np.float64) * 2.0 ** (_LIMB_BITS * place)
@@ -63,6 +68,10 @@ class Resampler:
     def positions(self, pooled: Pooled, quantiles: Sequence[Fraction]) -> list[Int64s]:
         """Where in the pooled values each replicate's quantiles fall."""
         return resampled_positions(pooled, self.by_task, quantiles)
+
+
+def _is_count(limbs: Sequence[Sequence[int]], tasks: int) -> bool:
+    return len(limbs) == 1 and max(limbs[0]) * tasks < 2**24
 
 
 def _limbs(column: Sequence[int], tasks: int) -> list[list[int]]:
@@ -88,6 +97,21 @@ def per_success(spent: Sums, unit: Fraction, successes: Int64s) -> RatioReplicat
         return Fraction(_joined(limbs), count) * unit
 
     return RatioReplicates(value, value, (successes, *spent.limbs), exact)
+
+
+def share(part: Sums, whole: Sums) -> RatioReplicates:
+    """Part over whole, where the part is never more. Of nothing, a share is undefined: it may be 0 and it may be 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = part.approximate / whole.approximate
+    nothing = whole.approximate == 0
+    limbs = len(part.limbs)
+
+    def exact(*both: int) -> Fraction:
+        total = _joined(both[limbs:])
+        return Fraction(_joined(both[:limbs]), total) if total else Fraction(1)
+
+    low, high = np.where(nothing, 0.0, value), np.where(nothing, 1.0, value)
+    return RatioReplicates(low, high, (*part.limbs, *whole.limbs), exact)
 
 
 def ratio_per_success(first: Sums, first_successes: Int64s, second: Sums, second_successes: Int64s) -> RatioReplicates:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import comb, factorial
 from typing import Final, TypeVar
@@ -45,21 +46,47 @@ def distribution(clusters: int, statistic: Callable[[tuple[int, ...]], Value]) -
 
 
 def sum_distribution(values: Sequence[int]) -> dict[int, int]:
-    """The exact distribution of the sum of len(values) draws with replacement: value of the sum -> number of ways.
-
-    The generating polynomial is packed into one big integer, so the convolution is a single power.
-    """
+    """The exact distribution of the sum of len(values) draws with replacement: value of the sum -> number of ways."""
     draws, least = len(values), min(values)
-    width = max(1, (draws**draws).bit_length())
-    packed = sum(times << (width * (value - least)) for value, times in Counter(values).items()) ** draws
-    mask, counts, total = (1 << width) - 1, {}, draws * least
-    digits = packed.to_bytes((packed.bit_length() + 7) // 8 or 1, "little")
-    for place in range((max(values) - least) * draws + 1):
-        start, shift = divmod(place * width, 8)
-        piece = int.from_bytes(digits[start : start + (width + shift) // 8 + 1], "little") >> shift & mask
-        if piece:
-            counts[total + place] = piece
-    return counts
+    ways = _power(Counter(value - least for value in values), draws)
+    span = (max(values) - least) * draws
+    return {draws * least + place: count for place, count in zip(range(span + 1), ways, strict=False) if count}
+
+
+def zero_tails(values: Sequence[int]) -> tuple[int, int, int]:
+    """How many of the n**n equally likely resamples of n values sum to at most zero, to at least zero, and n**n.
+
+    Over n**n, they are the tails of the bootstrap distribution with infinitely many resamples.
+    """
+    draws, least, most = len(values), min(values), max(values)
+    total = draws**draws
+    if least > 0 or most < 0:
+        return (0, total, total) if least > 0 else (total, 0, total)
+    from_below = -least <= most  # whichever end of the sums is nearer to zero is the shorter way there
+    steps = Counter(value - least if from_below else most - value for value in values)
+    place = draws * (-least if from_below else most)
+    before, at_zero = 0, 0
+    for at_zero in itertools.islice(_power(steps, draws), place + 1):
+        before += at_zero
+    near, far = before, total - before + at_zero
+    return (near, far, total) if from_below else (far, near, total)
+
+
+def _power(weights: Mapping[int, int], exponent: int) -> Iterator[int]:
+    """The coefficients of (sum of weights[i] x**i)**exponent in ascending order, without end. weights[0] is not zero.
+
+    With P' Q = n P Q' for Q = P**n, each coefficient follows from as many before it as P has terms.
+    """
+    constant = weights[0]
+    terms = sorted((step, weight) for step, weight in weights.items() if step and weight)
+    known = [constant**exponent]
+    yield known[0]
+    for place in itertools.count(1):
+        gathered = sum(
+            (step * (exponent + 1) - place) * weight * known[place - step] for step, weight in terms if step <= place
+        )
+        known.append(gathered // (place * constant))
+        yield known[-1]
 
 
 def sign_flip_p(differences: Sequence[int]) -> Fraction | None:

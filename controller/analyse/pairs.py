@@ -8,15 +8,15 @@ from fractions import Fraction
 from typing import Final, Literal
 
 from controller.analyse.arms import QUANTILES, ArmDraws, quantile_value
+from controller.analyse.beside import beside
 from controller.analyse.draws import quantile_ratio, ratio_per_success
-from controller.analyse.enumerate import sign_flip_p
 from controller.analyse.holm import HolmInterval, holm_intervals
 from controller.analyse.plan import PlanInputs
 from controller.analyse.replicates import Replicates, WholeReplicates
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
 from controller.protocols.harness_round.decision import Bounds, PairEvidence, Thresholds, decide, sentence
 from controller.protocols.harness_round.estimates import Comparison, PairAnalysis
-from controller.protocols.harness_round.show import NOT_APPLICABLE, p_shown, shown
+from controller.protocols.harness_round.show import p_shown, shown
 
 Criterion = Literal["success", "cost", "time"]
 _NULLS: Final[dict[Criterion, Fraction]] = {"success": Fraction(0), "cost": Fraction(1), "time": Fraction(1)}
@@ -50,8 +50,6 @@ def pair_analyses(draws: Mapping[str, ArmDraws], plan: PlanInputs, tasks: int) -
         facts = {criterion: family[index] for criterion, family in tested.items()}
         evidence = _evidence(first, second, holm, facts)
         decision = decide(evidence, Thresholds(plan.margin_points, plan.saving_percent))
-        differences = [a - b for a, b in zip(first.table.successes, second.table.successes, strict=True)]
-        flip = sign_flip_p(differences)
         analyses.append(
             PairAnalysis(
                 first=first.table.arm,
@@ -61,11 +59,12 @@ def pair_analyses(draws: Mapping[str, ArmDraws], plan: PlanInputs, tasks: int) -
                 time=_comparison("time", facts["time"], holm["time"]),
                 decision=decision,
                 sentence=sentence(decision, evidence),
-                tasks_for_first=sum(difference > 0 for difference in differences),
-                tasks_for_second=sum(difference < 0 for difference in differences),
-                tasks_even=sum(difference == 0 for difference in differences),
-                sign_flip_p=exact_text(flip),
-                sign_flip_p_shown=NOT_APPLICABLE if flip is None else p_shown(flip),
+                beside=beside(
+                    [a - b for a, b in zip(first.table.successes, second.table.successes, strict=True)],
+                    {criterion: fact.replicates for criterion, fact in facts.items()},
+                    repeats=plan.replicates,
+                    pairs=len(pairs),
+                ),
             )
         )
     return tuple(analyses)
@@ -187,8 +186,8 @@ def _comparison(criterion: Criterion, fact: _Tested, holm: HolmInterval) -> Comp
 
 
 def seed_sensitive(nearest: int, k: int) -> bool:
-    """True when another seed might decide otherwise: the smaller tail count c is within three standard errors of k.
+    """True when another seed might decide otherwise: |c - (k - 1/2)| <= 3 sqrt(k), c being the smaller tail count.
 
-    The test rejects while c < k. The standard error of a count is its root: of c + 1 below k, of k from there on.
+    The test rejects while c < k, and the standard error of a count near k is about its root.
     """
-    return (2 * nearest - 2 * k + 1) ** 2 <= 36 * min(nearest + 1, k)
+    return (2 * nearest - 2 * k + 1) ** 2 <= 36 * k

@@ -21,6 +21,7 @@ class PlanInputs(Record):
     seed: Seed
     comparisons: tuple[tuple[str, str], ...]
     arms: tuple[str, ...] = Field(min_length=1)
+    own_arms: tuple[str, ...] = ()  # ours: when one loses, the headline names the winner first
     tasks: tuple[str, ...] = Field(min_length=1)
     replicates: int = Field(ge=1, le=10)
     resamples: int = Field(default=RESAMPLES, ge=100, le=1_000_000)
@@ -34,6 +35,7 @@ def plan_of_manifest(manifest: HarnessRoundManifest) -> PlanInputs:
         seed=manifest.seed,
         comparisons=manifest.analysis.comparisons,
         arms=tuple(sorted(arm.id for arm in manifest.arms)),
+        own_arms=tuple(sorted(arm.id for arm in manifest.arms if arm.is_own)),
         tasks=tuple(sorted(task.id for task in manifest.tasks)),
         replicates=manifest.replicates,
         resamples=manifest.analysis.resamples,

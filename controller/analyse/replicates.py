@@ -8,7 +8,9 @@ depends on rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final, Protocol
 
@@ -132,9 +134,13 @@ class RatioReplicates:
             index = int(np.flatnonzero(approximate == wanted)[0])
             return self._exact(np.array([index]))[0]
         near = np.flatnonzero(np.abs(approximate - wanted) <= wanted * _TOLERANCE * 2)
-        values = sorted(self._exact(near))
         start = int(np.count_nonzero(approximate < wanted)) - int(np.count_nonzero(approximate[near] < wanted))
-        return values[rank - 1 - start]
+        tied = Counter(self._rows(near))
+        values = sorted((self._fraction(*row), count) for row, count in tied.items())
+        reached = itertools.accumulate((count for _, count in values), initial=start)
+        return next(
+            value for (value, _), last in zip(values, itertools.islice(reached, 1, None), strict=True) if rank <= last
+        )
 
     def _around(self, approximate: Floats, null: Fraction) -> tuple[int, list[Fraction]]:
         """How many lie surely below the null value, and the exact values of those too near to say."""
@@ -146,8 +152,11 @@ class RatioReplicates:
     def _exact(self, indices: NDArray[np.intp]) -> list[Fraction]:
         seen: dict[tuple[int, ...], Fraction] = {}
         values = []
-        for row in zip(*(part[indices].tolist() for part in self._parts), strict=True):
+        for row in self._rows(indices):
             if row not in seen:
                 seen[row] = self._fraction(*row)
             values.append(seen[row])
         return values
+
+    def _rows(self, indices: NDArray[np.intp]) -> Iterator[tuple[int, ...]]:
+        return zip(*(part[indices].tolist() for part in self._parts), strict=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Final
 
-from controller.analyse.arms import arm_analysis, draw_arms
+from controller.analyse.arm_estimates import arm_analysis
+from controller.analyse.arms import draw_arms
 from controller.analyse.dataset import check_rows
 from controller.analyse.draws import Resampler
+from controller.analyse.holm import ALPHA, tail_rank
 from controller.analyse.pairs import pair_analyses
 from controller.analyse.plan import PlanInputs
 from controller.analyse.table import Table, scope_of, table_of
@@ -49,6 +52,7 @@ def analyse(rows: Sequence[LogicalRunRow], plan: PlanInputs) -> Analysis:
         task_ids=table.tasks,
         clusters=table.clusters,
         replicates=table.replicates,
+        own_arms=plan.own_arms,
         margin_points=plan.margin_points,
         saving_percent=plan.saving_percent,
         resampling=Resampling(
@@ -62,14 +66,29 @@ def analyse(rows: Sequence[LogicalRunRow], plan: PlanInputs) -> Analysis:
         ),
         arms=arms,
         pairs=pairs,
-        headline=headline(pairs),
+        headline=headline(pairs, plan.own_arms),
+        tally=tally(pairs),
         interval_note=INTERVAL_NOTE,
-        warnings=warnings(table, rows, arms, pairs),
+        warnings=warnings(table, rows, arms, pairs, plan.resamples),
     )
 
 
-def headline(pairs: Sequence[PairAnalysis]) -> str:
-    """The conclusion in one sentence: the pair's own for one pair, a count of reliable differences for more."""
+def headline(pairs: Sequence[PairAnalysis], own_arms: Sequence[str] = ()) -> str:
+    """The conclusion. Where an arm of ours lost, each winner and the measured difference come before the tally."""
+    told = tally(pairs)
+    if len(pairs) <= 1:
+        return told
+    lost = [pair for pair in pairs if pair.decision.loser in own_arms and pair.decision.winner not in own_arms]
+    return " ".join([*(pair.sentence for pair in sorted(lost, key=_by_size)), told])
+
+
+def _by_size(pair: PairAnalysis) -> tuple[bool, Fraction]:
+    """Success before efficiency, then the larger difference of success rates."""
+    return pair.decision.rule != "success", -abs(Fraction(pair.success.value or 0))
+
+
+def tally(pairs: Sequence[PairAnalysis]) -> str:
+    """The pair's own sentence for one pair, a count of reliable differences for more."""
     if not pairs:
         return "No comparison was planned."
     if len(pairs) == 1:
@@ -84,7 +103,11 @@ def headline(pairs: Sequence[PairAnalysis]) -> str:
 
 
 def warnings(
-    table: Table, rows: Sequence[LogicalRunRow], arms: Sequence[ArmAnalysis], pairs: Sequence[PairAnalysis]
+    table: Table,
+    rows: Sequence[LogicalRunRow],
+    arms: Sequence[ArmAnalysis],
+    pairs: Sequence[PairAnalysis],
+    resamples: int,
 ) -> tuple[str, ...]:
     """What a careful reader must know before quoting the headline."""
     found = []
@@ -95,6 +118,11 @@ def warnings(
         found.append(
             f"Only {tasks} tasks for {len(pairs)} comparisons: below {TASKS_FEW_FOR_MANY_PAIRS} tasks, Holm's extreme "
             "tails can reject too often."
+        )
+    if pairs and tail_rank(resamples, ALPHA / len(pairs)) == 0:
+        found.append(
+            f"{resamples:,} resamples are too few for {len(pairs)} comparisons: Holm's first step can reject nothing, "
+            "so no difference can be found."
         )
     if table.clusters < tasks:
         found.append(

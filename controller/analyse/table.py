@@ -58,14 +58,15 @@ class ArmTable:
 
     def values(self, of: Callable[[LogicalRunRow], int | None]) -> ByTask | None:
         """One value per run and task, or None as soon as one run's value is unknown."""
-        return _all_known([[of(run) for run in task] for task in self.runs])
+        return all_known([[of(run) for run in task] for task in self.runs])
 
     def known_costs(self) -> ByTask | None:
         """The cost of every run in `money_unit`s, or None as soon as one is unknown."""
-        return _all_known(self.costs)
+        return all_known(self.costs)
 
 
-def _all_known(table: Sequence[Sequence[int | None]]) -> ByTask | None:
+def all_known(table: Sequence[Sequence[int | None]]) -> ByTask | None:
+    """The table as it is when every value is known; otherwise None."""
     known = [[value for value in task if value is not None] for task in table]
     return known if all(len(one) == len(other) for one, other in zip(table, known, strict=True)) else None
 
@@ -132,18 +133,35 @@ def censored(run: LogicalRunRow) -> bool:
     return bool(run.attempts) and run.attempts[-1].end in CUT_SHORT
 
 
+def scored_attempt(run: LogicalRunRow) -> AttemptRow | None:
+    """The attempt whose outcome is the run's; None when there is none."""
+    return next((attempt for attempt in run.attempts if attempt.number == run.scored_attempt), None)
+
+
+def ended_normally(run: LogicalRunRow) -> bool:
+    """True when the scored attempt ended normally, whatever its verdict."""
+    scored = scored_attempt(run)
+    return scored is not None and scored.end is EndKind.NORMAL
+
+
 def would_have_passed(run: LogicalRunRow) -> bool:
     return run.outcome != "success" and any(attempt.would_have_passed for attempt in run.attempts)
 
 
-def cache_hit_rate(arm: ArmTable) -> Fraction | None:
-    """Cache-read tokens over all input tokens; None when there were no input tokens, or when some are unknown."""
-    if any(total_tokens(run) is None for run in arm.all_runs):
+def prompt_tokens(run: LogicalRunRow) -> int | None:
+    """Input tokens of every class over every attempt, cached or not; None like `total_tokens`."""
+    return _tokens(run, PROMPT_CLASSES)
+
+
+def cache_read_tokens(run: LogicalRunRow) -> int | None:
+    """The input tokens that were read from a cache; None like `total_tokens`."""
+    return _tokens(run, frozenset({"read"}))
+
+
+def _tokens(run: LogicalRunRow, classes: frozenset[str]) -> int | None:
+    if total_tokens(run) is None:
         return None
-    attempts = [attempt for run in arm.all_runs for attempt in run.attempts]
-    read = sum(attempt.tokens.get("read", 0) for attempt in attempts)
-    total = sum(attempt.tokens.get(name, 0) for attempt in attempts for name in PROMPT_CLASSES)
-    return Fraction(read, total) if total else None
+    return sum(count for attempt in run.attempts for name, count in attempt.tokens.items() if name in classes)
 
 
 def _over_attempts(run: LogicalRunRow, of: Callable[[AttemptRow], int | None]) -> int | None:

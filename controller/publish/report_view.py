@@ -77,7 +77,7 @@ class View:
         """The sentence a reader may quote. When our own arm lost, it names the winner and the difference."""
         if len(self.pairs) == 1:
             return self.pairs[0].sentence
-        return self.ordered[0].sentence if self.own_lost else self.context.analysis.headline
+        return self.ordered[0].sentence if self.own_lost else self.context.analysis.tally
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class View:
         if len(self.pairs) <= 1:
             return ()
         listed = [pair.sentence for pair in self.ordered[:SENTENCES_MAX]]
-        return (self.context.analysis.headline, *listed[1:]) if self.own_lost else tuple(listed)
+        return (self.context.analysis.tally, *listed[1:]) if self.own_lost else tuple(listed)
 
     @cached_property
     def summary(self) -> tuple[tuple[str, str], ...]:

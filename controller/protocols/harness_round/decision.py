@@ -6,6 +6,9 @@
 3. Time, if cost also ties: p90 agent wall time under the same conditions.
 4. Otherwise the conclusion is "no reliable difference", even if one bar is taller.
 
+Cost ties when neither arm meets the 10 %-and-interval part. Where one does and only its success bound forbids the
+claim, cost does not tie: the rules stop there, so that an arm which is reliably dearer never wins by its time.
+
 The outcomes of all pairs form a matrix, not a ranking: the rules can be intransitive, so nothing sorts by them.
 """
 
@@ -16,13 +19,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
-from controller.domain.exact import UNBOUNDED, Exact, decimal_text
+from controller.domain.exact import UNBOUNDED, Exact, decimal_text, exact_text
 from controller.domain.record import Record
 
 Rule = Literal["success", "cost", "time", "none"]
 NO_RELIABLE_DIFFERENCE: Final = "no reliable difference"
 MARGIN_POINTS: Final = 3  # the success lower bound of a more efficient arm is above minus so many percentage points
 SAVING_PERCENT: Final = 10  # its cost, or its time, is at least so much lower
+_THINGS: Final[Mapping[Rule, str]] = {"cost": "cost per success", "time": "p90 agent wall time"}
+_PLACES_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class PairEvidence:
-    """What the rules may look at. Differences are first minus second, ratios first over second."""
+    """What the rules may look at, and all of it. Differences are first minus second, ratios first over second."""
 
     first: str
     second: str
@@ -57,14 +62,43 @@ class Thresholds:
     saving_percent: int = SAVING_PERCENT
 
 
+class Condition(Record):
+    """One comparison that a rule made: `value relation bound`. Both are exact strings, in the unit of the quantity."""
+
+    quantity: str
+    value: str
+    relation: Literal[">", "<", "<="]
+    bound: str
+    met: bool
+
+
+class RuleFinding(Record):
+    """What one rule found. `arm` is the winner, or else the arm that came nearest; `conditions` are stated for it.
+
+    met: decides the pair. tie: the next rule is asked. no tie: the saving is reliable, but the success bound forbids
+    the claim, and the rules stop. not qualified: something is unknown, and the rules stop. not reached: never asked.
+    """
+
+    rule: Literal["success", "cost", "time"]
+    status: Literal["met", "tie", "no tie", "not qualified", "not reached"]
+    arm: str | None = None
+    conditions: tuple[Condition, ...] = ()
+    sentence: str
+
+
 class Decision(Record):
-    """One pair's conclusion. `winner` is null exactly when `rule` is "none"; `reasons` say what each rule found."""
+    """One pair's conclusion. `winner` is null exactly when `rule` is "none"; `findings` holds each rule, in order."""
 
     rule: Rule
     winner: str | None
     loser: str | None
     conclusion: str
-    reasons: tuple[str, ...]
+    findings: tuple[RuleFinding, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The sentence of every rule that was asked."""
+        return tuple(finding.sentence for finding in self.findings if finding.status != "not reached")
 
 
 def at_least_lower(first: Exact, second: Exact, percent: int) -> bool:
@@ -84,38 +118,108 @@ def above_margin(low: Exact, points: int) -> bool:
 def decide(evidence: PairEvidence, thresholds: Thresholds | None = None) -> Decision:
     """Apply the rules in order and stop at the first that is met, or at the first that cannot be applied."""
     limits = thresholds or Thresholds()
-    success = evidence.success
-    if success is None:
-        return _none("success cannot be compared: an outcome is unknown, or there are fewer than two tasks")
-    if success.low > 0:
-        return _won(evidence, "success", first_wins=True, reasons=("success: the interval excludes zero",))
-    if success.high < 0:
-        return _won(evidence, "success", first_wins=False, reasons=("success: the interval excludes zero",))
-    reasons = ["success: the interval includes zero"]
-    criteria: tuple[tuple[Rule, Bounds | None, Bounds | None, Bounds | None], ...] = (
-        ("cost", evidence.cost_first, evidence.cost_second, evidence.cost_ratio),
-        ("time", evidence.time_first, evidence.time_second, evidence.time_ratio),
+    findings = [_success_finding(evidence)]
+    for rule in ("cost", "time"):
+        if findings[-1].status == "tie":
+            findings.append(_saving_finding(rule, evidence, limits))
+        else:
+            findings.append(RuleFinding(rule=rule, status="not reached", sentence=f"{rule}: not asked"))
+    met = next((finding for finding in findings if finding.status == "met"), None)
+    if met is None or met.arm is None:
+        return Decision(
+            rule="none", winner=None, loser=None, conclusion=NO_RELIABLE_DIFFERENCE, findings=tuple(findings)
+        )
+    loser = evidence.second if met.arm == evidence.first else evidence.first
+    word = "more successful" if met.rule == "success" else "more efficient"
+    return Decision(
+        rule=met.rule,
+        winner=met.arm,
+        loser=loser,
+        conclusion=f"{met.arm} is {word} than {loser}",
+        findings=tuple(findings),
     )
-    for rule, first, second, ratio in criteria:
-        if first is None or second is None or ratio is None:
-            return _none(*reasons, f"{rule}: not known for every run, so the rules stop here")
-        for first_wins in (True, False):
-            lower = success.low if first_wins else -success.high
-            ours, theirs = (first, second) if first_wins else (second, first)
-            below_one = ratio.high < 1 if first_wins else ratio.low > 1
-            if (
-                above_margin(lower, limits.margin_points)
-                and at_least_lower(ours.high, theirs.low, limits.saving_percent)
-                and below_one
-            ):
-                met = f"{rule}: at least {limits.saving_percent} % lower, and its interval lies entirely below 1"
-                return _won(evidence, rule, first_wins=first_wins, reasons=(*reasons, met))
-        reasons.append(_why_not(rule, success, first, second, limits))
-    return _none(*reasons)
+
+
+def _success_finding(evidence: PairEvidence) -> RuleFinding:
+    interval = evidence.success
+    if interval is None:
+        unknown = "success: cannot be compared: an outcome is unknown, or there are fewer than two tasks"
+        return RuleFinding(rule="success", status="not qualified", sentence=unknown)
+    first_leads = interval.low > 0 or (interval.high >= 0 and evidence.success_difference >= 0)
+    lower = interval.low if first_leads else -interval.high
+    excludes = lower > 0
+    ends = f"{_points(interval.low, Fraction(0))} to {_points(interval.high, Fraction(0))} points"
+    return RuleFinding(
+        rule="success",
+        status="met" if excludes else "tie",
+        arm=evidence.first if first_leads else evidence.second,
+        conditions=(_condition("success lower bound", lower, ">", Fraction(0), met=excludes),),
+        sentence=f"success: the interval {'excludes' if excludes else 'includes'} zero ({ends})",
+    )
+
+
+def _saving_finding(rule: Literal["cost", "time"], evidence: PairEvidence, limits: Thresholds) -> RuleFinding:
+    """Cost or time under the 10 %-and-interval rule, for whichever arm meets it."""
+    if rule == "cost":
+        first, second, ratio = evidence.cost_first, evidence.cost_second, evidence.cost_ratio
+    else:
+        first, second, ratio = evidence.time_first, evidence.time_second, evidence.time_ratio
+    success = evidence.success
+    if success is None or first is None or second is None or ratio is None:
+        unknown = f"{rule}: not known for every run, so the rules stop here"
+        return RuleFinding(rule=rule, status="not qualified", sentence=unknown)
+    first_leads = first.low < second.low or (first.low == second.low and ratio.low <= 1)
+    lower = success.low if first_leads else -success.high
+    ours, theirs = (first, second) if first_leads else (second, first)
+    reach = ratio if first_leads else inverse(ratio)
+    margin = Fraction(-limits.margin_points, 100)
+    saves = at_least_lower(ours.high, theirs.low, limits.saving_percent)
+    below, holds = reach.high < 1, above_margin(lower, limits.margin_points)
+    asked = theirs.low if theirs.low == UNBOUNDED else theirs.low * Fraction(100 - limits.saving_percent, 100)
+    status: Literal["met", "tie", "no tie"] = "tie" if not (saves and below) else "met" if holds else "no tie"
+    numbers = (
+        f"success lower bound {_points(lower, margin)} points; {_saving(ours.high, theirs.low, limits.saving_percent)}"
+        f" lower; ratio interval {_ratio(reach.low)} to {_ratio(reach.high)}"
+    )
+    if status == "met":
+        told = f"at least {limits.saving_percent} % lower, and its interval lies entirely below 1"
+    elif status == "no tie":
+        told = f"the success lower bound is not above -{limits.margin_points} points, so the rules stop here"
+    elif not saves:
+        told = f"neither is at least {limits.saving_percent} % lower"
+    else:
+        told = "the ratio interval is not entirely below 1"
+    arm = evidence.first if first_leads else evidence.second
+    return RuleFinding(
+        rule=rule,
+        status=status,
+        arm=arm,
+        conditions=(
+            _condition("success lower bound", lower, ">", margin, met=holds),
+            _condition(_THINGS[rule], ours.high, "<=", asked, met=saves),
+            _condition(f"upper end of the {rule} ratio", reach.high, "<", Fraction(1), met=below),
+        ),
+        sentence=f"{rule}: {told} ({arm}: {numbers})",
+    )
+
+
+def _condition(quantity: str, value: Exact, relation: Literal[">", "<", "<="], bound: Exact, *, met: bool) -> Condition:
+    return Condition(
+        quantity=quantity, value=exact_text(value) or "", relation=relation, bound=exact_text(bound) or "", met=met
+    )
+
+
+def inverse(ratio: Bounds) -> Bounds:
+    """The ends of the ratio the other way round."""
+
+    def one_over(end: Exact) -> Exact:
+        return UNBOUNDED if end == 0 else Fraction(0) if not isinstance(end, Fraction) else 1 / end
+
+    return Bounds(low=one_over(ratio.high), high=one_over(ratio.low))
 
 
 def sentence(decision: Decision, evidence: PairEvidence, names: Mapping[str, str] | None = None) -> str:
-    """The conclusion as a reader may quote it: the winner first, then the measured difference."""
+    """The conclusion as a reader may quote it: the winner first, then the measured difference and its interval."""
     known = names or {}
     first, second = known.get(evidence.first, evidence.first), known.get(evidence.second, evidence.second)
     if decision.winner is None or decision.loser is None:
@@ -127,53 +231,46 @@ def sentence(decision: Decision, evidence: PairEvidence, names: Mapping[str, str
         low, high = evidence.success.low, evidence.success.high
         low, high = (low, high) if first_wins else (-high, -low)
         return (
-            f"{winner} was more successful than {loser}: {_points(size)} percentage points "
-            f"(Holm-adjusted 95 % interval {_points(low)} to {_points(high)})."
+            f"{winner} was more successful than {loser}: {_points(size, Fraction(0))} percentage points "
+            f"(Holm-adjusted 95 % interval {_points(low, Fraction(0))} to {_points(high, Fraction(0))})."
         )
-    ours, theirs = (
-        (evidence.cost_first, evidence.cost_second)
+    ours, theirs, ratio = (
+        (evidence.cost_first, evidence.cost_second, evidence.cost_ratio)
         if decision.rule == "cost"
-        else (evidence.time_first, evidence.time_second)
+        else (evidence.time_first, evidence.time_second, evidence.time_ratio)
     )
     ours, theirs = (ours, theirs) if first_wins else (theirs, ours)
-    if ours is None or theirs is None:
-        raise ValueError(f"a decision by {decision.rule} needs both values")
-    thing = "cost per success" if decision.rule == "cost" else "p90 agent wall time"
-    saved = _saving(ours.high, theirs.low)
-    return f"{winner} was more efficient than {loser}: its {thing} was {saved} lower, at tied success."
+    if ours is None or theirs is None or ratio is None:
+        raise ValueError(f"a decision by {decision.rule} needs both values and their ratio")
+    reach = ratio if first_wins else inverse(ratio)
+    thing = _THINGS[decision.rule]
+    if theirs.low == UNBOUNDED:
+        told = f"its {thing} was finite and the other's without bound"
+    else:
+        told = f"its {thing} was {_saving(ours.high, theirs.low, 0)} lower"
+    interval = f"Holm-adjusted 95 % interval of the ratio {_ratio(reach.low)} to {_ratio(reach.high)}"
+    return f"{winner} was more efficient than {loser}: {told}, at tied success ({interval})."
 
 
-def _points(value: Exact) -> str:
+def _apart(value: Fraction, bound: Fraction, places: int) -> str:
+    """Rounded to so many places, or to more where the rounded text would hide on which side of the bound it lies."""
+    while places < _PLACES_MAX and value != bound and decimal_text(value, places) == decimal_text(bound, places):
+        places += 1
+    return decimal_text(value, places)
+
+
+def _points(value: Exact, bound: Fraction) -> str:
     if isinstance(value, Fraction):
-        return ("+" if value > 0 else "") + decimal_text(100 * value, 1).replace("-", "−")
-    return "unbounded"
+        return ("+" if value > 0 else "") + _apart(100 * value, 100 * bound, 1).replace("-", "−")
+    return "unbounded" if value > 0 else "−unbounded"
 
 
-def _saving(ours: Exact, theirs: Exact) -> str:
+def _ratio(value: Exact) -> str:
+    return _apart(value, Fraction(1), 3) if isinstance(value, Fraction) else "unbounded"
+
+
+def _saving(ours: Exact, theirs: Exact, percent: int) -> str:
+    """How much lower ours is, in percent; negative when it may be higher."""
     if isinstance(ours, Fraction) and isinstance(theirs, Fraction) and theirs > 0:
-        return f"{decimal_text(100 * (1 - ours / theirs), 1)} %"
-    return "without bound"
-
-
-def _why_not(rule: Rule, success: Bounds, first: Bounds, second: Bounds, limits: Thresholds) -> str:
-    """Which condition failed, for the arm that came nearest: the one with the lower value."""
-    first_leads = first.low <= second.low
-    lower = success.low if first_leads else -success.high
-    ours, theirs = (first, second) if first_leads else (second, first)
-    if not at_least_lower(ours.high, theirs.low, limits.saving_percent):
-        return f"{rule}: neither is at least {limits.saving_percent} % lower"
-    if not above_margin(lower, limits.margin_points):
-        return f"{rule}: the success lower bound is not above -{limits.margin_points} points"
-    return f"{rule}: the ratio interval is not entirely below 1"
-
-
-def _won(evidence: PairEvidence, rule: Rule, *, first_wins: bool, reasons: tuple[str, ...]) -> Decision:
-    winner, loser = (evidence.first, evidence.second) if first_wins else (evidence.second, evidence.first)
-    word = "more successful" if rule == "success" else "more efficient"
-    return Decision(
-        rule=rule, winner=winner, loser=loser, conclusion=f"{winner} is {word} than {loser}", reasons=reasons
-    )
-
-
-def _none(*reasons: str) -> Decision:
-    return Decision(rule="none", winner=None, loser=None, conclusion=NO_RELIABLE_DIFFERENCE, reasons=reasons)
+        return f"{_apart(100 * (1 - ours / theirs), Fraction(percent), 1).replace('-', '−')} %"
+    return "without bound" if theirs == UNBOUNDED != ours else "not measurably"

@@ -51,6 +51,15 @@ class TaskRecord(Record):
     unknown: int
 
 
+class RepeatsRecord(Record):
+    """How many tasks have so many successful repeats, and their share."""
+
+    successes: int
+    replicates: int
+    tasks: int
+    share: Estimate
+
+
 class VisibilityRecord(Record):
     visibility: Visibility
     tasks: int
@@ -68,6 +77,7 @@ class ArmAnalysis(Record):
     invalid: int
     missing: int
     would_have_passed: int  # passed verification after the harness crashed or was stopped: recorded, not a success
+    ended_normally: int  # logical runs whose scored attempt did, whatever its verdict
     attempts: int
     retries: int
     usd_total: str | None
@@ -76,10 +86,12 @@ class ArmAnalysis(Record):
     cost_per_success: Estimate
     tokens_per_success: Estimate
     quantiles: tuple[Estimate, ...]
-    cache_hit_rate: str | None
-    cache_hit_rate_shown: str
+    conditional_quality: Estimate  # successes over runs that ended normally: no rule looks at it
+    cache_hit_rate: Estimate  # cache-read tokens over all input tokens; null, not zero, without input tokens
+    would_have_passed_rate: Estimate  # over all predeclared logical runs
     tasks_disagreeing: int  # at least one repeat succeeded and at least one did not
-    disagreement: str  # the share of tasks whose repeats disagree
+    disagreement: Estimate  # the share of tasks whose repeats disagree
+    by_successes: tuple[RepeatsRecord, ...]  # tasks with 0, 1, ... successful repeats
     success_rate_if_unknown_succeeded: str  # sensitivity: every invalid or missing run counted as a success
     success_rate_if_would_have_passed: str  # sensitivity: every would_have_passed run counted as a success
     by_visibility: tuple[VisibilityRecord, ...]
@@ -116,8 +128,45 @@ class Comparison(Record):
     reason: str = ""
 
 
+class Band(Record):
+    """A Bonferroni interval: over all pairs and one criterion, these cover jointly at 95 %."""
+
+    criterion: Literal["success", "cost", "time"]
+    level: str
+    k: int | None
+    low: str | None
+    high: str | None
+    low_shown: str
+    high_shown: str
+
+
+class NonDecisional(Record):
+    """Columns for the careful reader. The rules see a `PairEvidence`, which has no place for any of them.
+
+    Decimal strings are rounded to the digits they show; null where the pair is not qualified or the tasks are too many.
+    """
+
+    decides: Literal[False] = False
+    tasks_for_first: int
+    tasks_for_second: int
+    tasks_even: int
+    sign_flip_p: str | None
+    sign_flip_p_shown: str
+    exact_tail_at_or_below: str | None  # P(difference <= 0) of the bootstrap with infinitely many resamples
+    exact_tail_at_or_above: str | None
+    exact_p: str | None  # twice the smaller tail, at most 1
+    exact_p_shown: str
+    bonferroni: tuple[Band, ...]
+    difference_sd: str | None  # of the per-task differences of success rates
+    detectable_unadjusted: str | None  # the true difference that 80 % of such rounds would tell from zero
+    detectable_unadjusted_shown: str
+    detectable_at_first_step: str | None  # the same at the first step of Holm's procedure over all planned pairs
+    detectable_at_first_step_shown: str
+    reason: str = ""
+
+
 class PairAnalysis(Record):
-    """One planned comparison. The columns after `decision` decide nothing."""
+    """One planned comparison. `beside` holds what decides nothing."""
 
     first: str
     second: str
@@ -126,11 +175,7 @@ class PairAnalysis(Record):
     time: Comparison
     decision: Decision
     sentence: str
-    tasks_for_first: int
-    tasks_for_second: int
-    tasks_even: int
-    sign_flip_p: str | None
-    sign_flip_p_shown: str
+    beside: NonDecisional
 
 
 class Resampling(Record):
@@ -157,13 +202,15 @@ class Analysis(Record):
     task_ids: tuple[str, ...]
     clusters: int
     replicates: int
+    own_arms: tuple[str, ...]  # ours, as the manifest says
     alpha: str = "1/20"
     margin_points: int
     saving_percent: int
     resampling: Resampling
     arms: tuple[ArmAnalysis, ...]
     pairs: tuple[PairAnalysis, ...]
-    headline: str
+    headline: str  # names the winner and the difference first when an arm of ours lost
+    tally: str  # how many of the planned comparisons show a reliable difference
     interval_note: str
     warnings: tuple[str, ...] = Field(default=())
 

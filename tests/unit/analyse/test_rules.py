@@ -48,14 +48,14 @@ def test_the_estimates_of_one_arm_by_hand() -> None:
     assert arm.cost_per_success.value == "1/10"  # 12 runs of 5 cents bought six successes
     assert arm.cost_per_success.value_shown == "$0.1000"
     assert arm.tokens_per_success.value == "25600"
-    assert (arm.tasks_disagreeing, arm.disagreement) == (2, "1/2")
+    assert (arm.tasks_disagreeing, arm.disagreement.value) == (2, "1/2")
     assert [task.successes for task in arm.tasks] == [3, 1, 0, 2]
     assert arm.quantile("wall_ms_p90").value == "60000"
     assert arm.quantile("turns_p50").value == "6"
-    assert arm.cache_hit_rate == "3/4"
+    assert arm.cache_hit_rate.value == "3/4"
     assert analysis.pairs[0].success.value == "-1/2"
-    assert (analysis.pairs[0].tasks_for_first, analysis.pairs[0].tasks_for_second) == (0, 3)
-    assert analysis.pairs[0].sign_flip_p == "1/4"
+    assert (analysis.pairs[0].beside.tasks_for_first, analysis.pairs[0].beside.tasks_for_second) == (0, 3)
+    assert analysis.pairs[0].beside.sign_flip_p == "1/4"
 
 
 def test_a_clear_winner_is_named_first_with_the_measured_difference() -> None:
@@ -78,13 +78,18 @@ def test_the_cheaper_of_two_equally_successful_arms_is_more_efficient() -> None:
     pair = analysis.pairs[0]
     assert (pair.cost.value, pair.cost.high) == ("4/5", "4/5")
     assert (pair.decision.rule, pair.decision.winner) == ("cost", "a")
-    assert pair.sentence == "a was more efficient than b: its cost per success was 20.0 % lower, at tied success."
+    assert pair.sentence == (
+        "a was more efficient than b: its cost per success was 20.0 % lower, at tied success "
+        "(Holm-adjusted 95 % interval of the ratio 0.800 to 0.800)."
+    )
 
 
 def test_nine_percent_cheaper_is_not_enough() -> None:
     analysis = analysed(grid({"a": [3, 1] * 20, "b": [3, 1] * 20}, a="0.0910", b="0.1000"))
     assert analysis.pairs[0].decision.rule == "none"
-    assert "cost: neither is at least 10 % lower" in analysis.pairs[0].decision.reasons
+    cost = analysis.pairs[0].decision.findings[1]
+    assert cost.sentence.startswith("cost: neither is at least 10 % lower (a: ")
+    assert [condition.met for condition in cost.conditions] == [True, False, True]
 
 
 def test_the_faster_arm_wins_when_cost_also_ties() -> None:
