@@ -17,6 +17,9 @@ def price(
     card: Annotated[Path | None, typer.Option("--card", help="The rate card, JSON.", exists=True)] = None,
     dialect: Annotated[str | None, typer.Option("--dialect", help="For example anthropic, or anthropic_sse.")] = None,
     cases: Annotated[Path | None, typer.Option("--cases", help="A case file instead.", exists=True)] = None,
+    retail: Annotated[
+        Path | None, typer.Option("--retail", help="A retail policy: also show what it would charge.", exists=True)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Read one usage record into disjoint billable classes and price it exactly. Unknown is refused, never zero.
@@ -26,10 +29,21 @@ def price(
     from controller import wiring
 
     if cases is not None:
+        if usage or card or dialect or retail:
+            raise InvalidInput("--cases brings its own cards and usage", remedy="Give --cases alone.")
         render.result(wiring.metering_cases(cases), as_json=True, text="")
         return
     if usage is None or card is None or dialect is None:
         raise InvalidInput("price needs USAGE.json, --card and --dialect, or --cases", remedy="See its --help.")
-    priced = wiring.price_record(usage, card, dialect)
+    priced = wiring.price_record(usage, card, dialect, retail)
     lines = [f"  {name:12} {count}" for name, count in {**priced["classes"], **priced["units"]}.items()]
+    if priced["row"]:
+        row = priced["row"]
+        conditions = f"tier {row['tier']}, speed {row['speed']}, geo {row['geo']}, band over {row['band_over']}"
+        lines.append(f"  row          {row['provider']}/{row['model']} ({conditions}), tokens x{priced['multiplier']}")
+    if priced["zero_bill_rule"]:
+        lines.append(f"  free by      {priced['zero_bill_rule']}")
+    if retail is not None:
+        lines.append(f"  retail       ${priced['retail']['usd']} ({priced['retail']['policy']})")
+    lines.append(f"  card         {priced['card_digest']}")
     render.result(priced, as_json=as_json, text="\n".join([f"${priced['usd']}", *lines]))

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from controller.cli import control, demo, doctor, freeze, images, pool, price, release, serve, status, task, verify
+from controller.cli import (
+    card,
+    control,
+    demo,
+    doctor,
+    freeze,
+    images,
+    pool,
+    price,
+    release,
+    serve,
+    status,
+    task,
+    verify,
+)
 
 app = typer.Typer(
     name="fairtrial",
@@ -32,6 +46,7 @@ app.command()(release.analyse)
 app.command()(release.publish)
 app.command()(release.check)
 app.command()(price.price)
+app.add_typer(card.app, name="card")
 app.command()(verify.verify)
 app.add_typer(pool.app, name="pool")
 app.add_typer(serve.app, name="serve")

@@ -16,7 +16,7 @@ from controller.domain.record import Record, field_faults, field_path
 from controller.errors import InvalidInput
 
 DEPTH_MAX: Final = 64
-DIGITS_MAX: Final = 19  # no count of ours needs more, and a number of millions of digits takes minutes to read
+DIGITS_MAX: Final = 40  # no count of ours needs more, and a number of millions of digits takes minutes to read
 R = TypeVar("R", bound=Record)
 Place = tuple[int | str, ...]
 

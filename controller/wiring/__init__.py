@@ -1,5 +1,6 @@
 """The composition root: settings become adapters, adapters become a world, and the command line calls nothing else."""
 
+from controller.wiring.cards import build_rate_card, lint_card, pin_card
 from controller.wiring.cases import metering_cases, price_record, statistics_cases
 from controller.wiring.demo import next_demo_directory, point_bundle, point_latest
 from controller.wiring.freezing import freeze_plan
@@ -11,9 +12,9 @@ from controller.wiring.releasing import (
     conclusion,
     describe_check,
     publish_round,
-    settle_round,
 )
 from controller.wiring.rounds import OpenRound, conducting, read_round, read_status
+from controller.wiring.settling import settle_round
 from controller.wiring.tasks import check_task, load_bundle, verify_patch
 from controller.wiring.tools import build_images, image_digests, image_store, make_pool, system_clock
 
@@ -22,6 +23,7 @@ __all__ = [
     "analyse_dataset",
     "analyse_round",
     "build_images",
+    "build_rate_card",
     "check_bundle",
     "check_task",
     "conclusion",
@@ -32,10 +34,12 @@ __all__ = [
     "grant",
     "image_digests",
     "image_store",
+    "lint_card",
     "load_bundle",
     "make_pool",
     "metering_cases",
     "next_demo_directory",
+    "pin_card",
     "point_bundle",
     "point_latest",
     "price_record",

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from controller.adapters.http_service import read_record
 from controller.analyse.cases import run_cases as run_statistics
-from controller.domain.rate_card import RateCard
+from controller.domain.json_files import read_json
+from controller.domain.money import usd_to_text
+from controller.domain.retail import retail_usd
 from controller.errors import InvalidInput
 from controller.meter import cases as metering
 from controller.meter import price_usage
 from controller.ports.named_files import read_named
+from controller.wiring.cards import digest_of, read_card, read_retail
 
 
-def price_record(usage: Path, card: Path, dialect: str) -> dict[str, Any]:
-    """Classes, units and exact cost. Raises UnpricedUsage, InvalidInput naming file and field."""
-    return price_usage(dialect, _json(usage), read_record(card, RateCard)).model_dump(mode="json")
+def price_record(usage: Path, card: Path, dialect: str, retail: Path | None = None) -> dict[str, Any]:
+    """Classes, units, exact cost, the row that priced it and the card's digest; the retail figure if there is a policy.
+
+    Raises UnpricedUsage, InvalidInput naming file and field.
+    """
+    rates = read_card(card)
+    policy = read_retail(retail) if retail else None
+    answer = price_usage(dialect, _json(usage), rates).model_dump(mode="json")
+    answer["card_digest"] = digest_of(rates)
+    if policy is not None:
+        figure = usd_to_text(retail_usd([Fraction(answer["usd"])], policy))
+        answer["retail"] = {"policy": policy.name, "policy_digest": digest_of(policy), "usd": figure}
+    return answer
 
 
 def metering_cases(source: Path) -> list[dict[str, Any]]:
@@ -37,17 +49,10 @@ def statistics_cases(source: Path) -> dict[str, Any]:
     return run_statistics(data, name=source.name)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ: of two equal ones Python would keep the last in silence."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = sorted({key for key, _ in pairs if sum(other == key for other, _ in pairs) > 1})
-        raise ValueError(f"key {repeated[0]!r} is given twice")
-    return found
-
-
 def _json(path: Path) -> Any:
     try:
-        return json.loads(read_named(path), object_pairs_hook=_once)
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path}: not readable as JSON: {error}") from error
+        data = read_named(path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: can't be read: {error.strerror}") from error
+    # An answer may hold floats that are no counts, such as its temperature; a count that is one is refused by name.
+    return read_json(data, str(path), floats=True)
