@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 EVENT_BYTES_MAX: Final = 16 * 2**20  # a terminal event of the Responses API repeats the whole answer
+LINE_BYTES: Final = 8  # counted per line of data, so that lines without any have an end too
 
 
 class SseEvent(NamedTuple):
@@ -69,6 +70,6 @@ class SseParser:
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
-            self._data_bytes += len(value) + 1  # so that lines without data have an end too
+            self._data_bytes += len(value) + LINE_BYTES
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
