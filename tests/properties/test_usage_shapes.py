@@ -13,9 +13,10 @@ from controller.domain.rate_card import RateBand, RateCard, RateRow, TokenClass
 from controller.errors import UnpricedUsage
 from controller.meter import price_usage
 from controller.meter.dialects import READERS
-from controller.meter.dialects.anthropic import KNOWN as ANTHROPIC
-from controller.meter.dialects.gemini import BEDROCK_KNOWN, GEMINI_KNOWN
-from controller.meter.dialects.openai import CHAT_KNOWN, RESPONSES_KNOWN
+from controller.meter.dialects.anthropic_usage import KNOWN as ANTHROPIC
+from controller.meter.dialects.bedrock import KNOWN as BEDROCK
+from controller.meter.dialects.gemini_usage import KNOWN as GEMINI
+from controller.meter.dialects.openai_usage import CHAT_KNOWN, RESPONSES_KNOWN
 from controller.meter.pricing import Priced
 
 _PRICES: dict[TokenClass, int] = dict.fromkeys(get_args(TokenClass), 2**53 - 1)
@@ -34,7 +35,7 @@ CARD = RateCard(
 NAMES = sorted(
     {
         part
-        for known in (ANTHROPIC, BEDROCK_KNOWN, GEMINI_KNOWN, CHAT_KNOWN, RESPONSES_KNOWN)
+        for known in (ANTHROPIC, BEDROCK, GEMINI, CHAT_KNOWN, RESPONSES_KNOWN)
         for path in known
         for part in path.split(".")
     }

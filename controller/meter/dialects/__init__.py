@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from controller.meter.dialects.anthropic import AnthropicReader
-from controller.meter.dialects.gemini import BedrockReader, GeminiReader
+from controller.meter.dialects.bedrock import BedrockReader
+from controller.meter.dialects.gemini import GeminiReader
 from controller.meter.dialects.openai import ChatReader, ResponsesReader
 from controller.meter.dialects.reading import Reader, Reading
 

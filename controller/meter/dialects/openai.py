@@ -1,7 +1,4 @@
-"""OpenAI Chat Completions and Responses: cached and written tokens lie inside the input, reasoning inside the output.
-
-Sources: the provider's prompt-caching, priority and flex pages, and its SDK's response types.
-"""
+"""OpenAI Chat Completions and Responses: where an answer, whole or streamed, says what it used."""
 
 from __future__ import annotations
 
@@ -9,86 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller.domain.usage import Usage
-from controller.errors import UnpricedUsage
-from controller.meter.dialects.reading import (
-    Reading,
-    check_known,
-    check_usage,
-    counter,
-    section,
-    text_or_none,
-    tokens_of,
-)
+from controller.meter.dialects.openai_usage import TIERS, chat_usage_of, item_kinds, responses_usage_of, tool_units
+from controller.meter.dialects.reading import Reading, label, text_or_none
 from controller.meter.wire_json import record
-
-TIERS: Final = {"default": "standard", "auto": "standard", "standard": "standard"}
-CHAT_KNOWN: Final = frozenset(
-    {
-        "prompt_tokens",
-        "completion_tokens",
-        "total_tokens",
-        "prompt_tokens_details.cached_tokens",
-        "prompt_tokens_details.cache_write_tokens",
-        "prompt_tokens_details.cache_write_tokens_details.ttl_30m_tokens",
-        "prompt_tokens_details.cache_write_tokens_details.ttl_12h_tokens",
-        "prompt_tokens_details.audio_tokens",
-        "prompt_tokens_details.image_tokens",
-        "prompt_tokens_details.text_tokens",
-        "completion_tokens_details.reasoning_tokens",
-        "completion_tokens_details.accepted_prediction_tokens",
-        "completion_tokens_details.rejected_prediction_tokens",  # billed, and inside completion_tokens
-        "completion_tokens_details.audio_tokens",
-        "completion_tokens_details.image_tokens",
-        "completion_tokens_details.text_tokens",
-    }
-)
-RESPONSES_KNOWN: Final = frozenset(
-    path.replace("prompt_tokens", "input_tokens").replace("completion_tokens", "output_tokens") for path in CHAT_KNOWN
-)
-
-
-def usage_of(raw: Mapping[str, Any], *, input_name: str, output_name: str) -> Usage:
-    """Disjoint classes of one usage object. Raises UnpricedUsage when it contradicts itself or is not understood."""
-    check_usage(raw, CHAT_KNOWN if input_name == "prompt_tokens" else RESPONSES_KNOWN)
-    inside = section(raw, f"{input_name}_details")
-    outside = section(raw, f"{output_name}_details")
-    where = f"usage.{input_name}_details"
-    total_in, total_out = counter(raw, input_name), counter(raw, output_name)
-    cached = counter(inside, "cached_tokens", where=where)
-    written = counter(inside, "cache_write_tokens", where=where)
-    split = section(inside, "cache_write_tokens_details", where=where)
-    half_hour = counter(split, "ttl_30m_tokens", where=where)
-    half_day = counter(split, "ttl_12h_tokens", where=where)
-    if not split:
-        half_hour = written
-    elif inside.get("cache_write_tokens") is not None and half_hour + half_day != written:
-        raise UnpricedUsage(f"{where}: {half_hour} + {half_day} written is not the total {written}")
-    audio_in, image_in = (counter(inside, f"{kind}_tokens", where=where) for kind in ("audio", "image"))
-    audio_out, image_out = (counter(outside, f"{kind}_tokens") for kind in ("audio", "image"))
-    plain = total_in - cached - half_hour - half_day - audio_in - image_in
-    text_out = total_out - audio_out - image_out
-    if plain < 0 or text_out < 0:
-        raise UnpricedUsage(f"usage: the details exceed their total ({total_in} in, {total_out} out)")
-    if raw.get("total_tokens") is not None and counter(raw, "total_tokens") != total_in + total_out:
-        raise UnpricedUsage(f"usage.total_tokens: {raw['total_tokens']} is not {total_in} + {total_out}")
-    return Usage(
-        tokens=tokens_of(
-            in_=plain,
-            read=cached,
-            w30m=half_hour,
-            w12h=half_day,
-            in_audio=audio_in,
-            in_image=image_in,
-            out=text_out,
-            out_audio=audio_out,
-            out_image=image_out,
-        )
-    )
-
-
-def _tier(value: object) -> str:
-    return "standard" if value is None or value == "" else TIERS.get(str(value), str(value))
-
 
 DECIDING: Final = (b'"error"', b'"service_tier"', b"\\u")
 
@@ -106,6 +26,7 @@ class ChatReader:
         self._model: object = None
         self._service_tier: object = None
         self._done = False
+        self._ended = False
         self._final_usage = False
         self._error: str | None = None
 
@@ -117,7 +38,7 @@ class ChatReader:
     def event(self, name: str, data: bytes) -> None:
         """One chunk; the data `[DONE]` ends the stream."""
         if data == b"[DONE]":
-            self._done = True
+            self._done = self._ended = True
             return
         # Most chunks carry text only. Inside a JSON string these names would have their quotes escaped, so a chunk
         # without them holds nothing that is read here; anything doubtful is parsed.
@@ -146,14 +67,15 @@ class ChatReader:
     def reading(self) -> Reading:
         """What the response said; see Reader."""
         raw = self._raw
-        usage = None if raw is None else usage_of(raw, input_name="prompt_tokens", output_name="completion_tokens")
+        counted = None if raw is None else chat_usage_of(raw)
         return Reading(
             complete=raw is not None and (self._done or self._final_usage) and self._error is None,
-            final=self._done,
-            usage=usage,
+            final=self._ended,
+            usage=counted.usage if counted else None,
             message_id=text_or_none(self._id),
             model=text_or_none(self._model),
-            tier=_tier(self._service_tier),
+            tier=label({"service_tier": self._service_tier}, "service_tier", TIERS, "standard", where="response"),
+            assumes_lifetime=counted.assumes_lifetime if counted else False,
             raw=raw or {},
             error=self._error,
         )
@@ -168,7 +90,9 @@ class ResponsesReader:
 
     def __init__(self) -> None:
         self._response: dict[str, Any] = {}
+        self._items: frozenset[str] = frozenset()
         self._complete = False
+        self._ended = False
         self._error: str | None = None
 
     def body(self, payload: Mapping[str, Any]) -> None:
@@ -186,7 +110,7 @@ class ResponsesReader:
             self._error = "the stream ended twice"
         elif kind in self.TERMINAL:
             self._note(payload.get("response"))
-            self._complete = True
+            self._complete = self._ended = True
         elif kind == "response.created":
             self._note(payload.get("response"))
         elif kind == "error":
@@ -195,32 +119,28 @@ class ResponsesReader:
     def _note(self, response: object) -> None:
         if not isinstance(response, dict):
             return
-        kept = ("id", "model", "service_tier", "usage", "tool_usage")
+        kept = ("id", "model", "service_tier", "usage", "tool_usage", "prompt_cache_options")
         self._response |= {key: response[key] for key in kept if response.get(key) is not None}
+        self._items |= item_kinds(response.get("output"))
 
     def reading(self) -> Reading:
         """What the response said; see Reader."""
-        raw = self._response.get("usage")
-        usage = None
+        said = self._response
+        raw = said.get("usage")
+        usage, assumes = None, False
         if isinstance(raw, dict):
-            usage = usage_of(raw, input_name="input_tokens", output_name="output_tokens")
-            usage = Usage(tokens=usage.tokens, units=_tool_units(self._response.get("tool_usage")))
+            options = said.get("prompt_cache_options")
+            counted = responses_usage_of(raw, options.get("ttl") if isinstance(options, dict) else None)
+            usage = Usage(tokens=counted.usage.tokens, units=tool_units(said.get("tool_usage"), self._items))
+            assumes = counted.assumes_lifetime
         return Reading(
             complete=usage is not None and self._complete and self._error is None,
-            final=self._complete,
+            final=self._ended,
             usage=usage,
-            message_id=text_or_none(self._response.get("id")),
-            model=text_or_none(self._response.get("model")),
-            tier=_tier(self._response.get("service_tier")),
+            message_id=text_or_none(said.get("id")),
+            model=text_or_none(said.get("model")),
+            tier=label(said, "service_tier", TIERS, "standard", where="response"),
+            assumes_lifetime=assumes,
             raw=raw if isinstance(raw, dict) else {},
             error=self._error,
         )
-
-
-def _tool_units(tool_usage: object) -> dict[str, int]:
-    """Billable calls. Only web searches are billed per call; any other non-zero count is not understood here."""
-    if not isinstance(tool_usage, dict):
-        return {}
-    check_known(tool_usage, ("web_search.num_requests",))
-    searches = counter(section(tool_usage, "web_search"), "num_requests", where="tool_usage.web_search")
-    return {"web_search": searches} if searches else {}

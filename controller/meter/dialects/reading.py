@@ -11,6 +11,7 @@ from controller.domain.usage import Usage
 from controller.errors import UnpricedUsage
 
 NESTING_MAX: Final = 32
+LABEL_CHARS_MAX: Final = 64
 COUNT_MAX: Final = 10**12  # a million times the longest context; no answer holds more, and a record must
 
 
@@ -26,9 +27,20 @@ class Reading:
     tier: str = "standard"
     speed: str = "standard"
     geo: str = "global"
+    assumes_lifetime: bool = False  # cache writes came without their lifetime; the provider's default was taken
+    samplings: int = 1  # how many prompts the counters are the sum of
     zero_bill_rule: str | None = None  # a documented rule under which the shown usage is not charged
     raw: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None  # why the usage cannot be relied on
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One usage object in disjoint classes, with what could not be read from it."""
+
+    usage: Usage
+    assumes_lifetime: bool = False
+    samplings: int = 1
 
 
 class Reader(Protocol):
@@ -52,14 +64,50 @@ def counter(source: Mapping[str, Any], name: str, *, where: str = "usage") -> in
 
     Raises UnpricedUsage for anything else: a float or a negative count is not a token.
     """
-    value = source.get(name)
+    return _count(source.get(name), f"{where}.{name}")
+
+
+def needed(source: Mapping[str, Any], name: str, *, where: str = "usage") -> int:
+    """As `counter`, for a counter that every answer has. Raises UnpricedUsage also when it is absent or null."""
+    if source.get(name) is None:
+        raise UnpricedUsage(f"{where}.{name}: missing, and missing usage is not zero")
+    return counter(source, name, where=where)
+
+
+def _count(value: object, path: str) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UnpricedUsage(f"{where}.{name}: {_shown(value)} is not a count")
+        raise UnpricedUsage(f"{path}: {_shown(value)} is not a count")
     if value > COUNT_MAX:
-        raise UnpricedUsage(f"{where}.{name}: more than {COUNT_MAX} is no answer's count")
+        raise UnpricedUsage(f"{path}: more than {COUNT_MAX} is no answer's count")
     return value
+
+
+def check_sum(parts: int, whole: int, path: str) -> None:
+    """Raises UnpricedUsage when the parts are not the whole that the provider names at `path`."""
+    if parts != whole:
+        raise UnpricedUsage(f"{path}: {whole} is not the sum of its parts, {parts}")
+
+
+def check_part(part: int, whole: int, path: str) -> None:
+    """Raises UnpricedUsage when the part at `path` exceeds what it is a part of."""
+    if part > whole:
+        raise UnpricedUsage(f"{path}: {part} exceeds the {whole} that it is a part of")
+
+
+def label(source: Mapping[str, Any], name: str, names: Mapping[str, str], default: str, *, where: str = "usage") -> str:
+    """A condition under which an answer was served, in the words of rate cards.
+
+    `names` translates the provider's words; another word stands for itself, and no row of a card will fit it unless
+    the card has it. Absent, null and empty are `default`. Raises UnpricedUsage for what is no word.
+    """
+    value = source.get(name)
+    if value is None or value == "":
+        return default
+    if not isinstance(value, str) or len(value) > LABEL_CHARS_MAX or not value.isprintable():
+        raise UnpricedUsage(f"{where}.{name}: {_shown(value)} names no condition")
+    return names.get(value, value)
 
 
 def _shown(value: object) -> str:
@@ -97,16 +145,25 @@ def check_usage(usage: Mapping[str, Any], known: Iterable[str]) -> None:
     check_known(usage, known)
 
 
-def check_known(usage: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse an object with a non-zero number under a path that is not known.
+def check_known(usage: Mapping[str, Any], known: Iterable[str], *, where: str = "usage") -> None:
+    """Refuse a known counter that is no count, and any other field that holds a number but zero.
 
-    `known` holds dotted paths; a path that ends in `.*` covers everything below it.
+    `known` holds dotted paths, without the positions in lists; a path that ends in `.*` covers everything below it.
     Raises UnpricedUsage naming the path.
     """
     paths = set(known)
-    for path, value in _numbers(usage, ""):
-        if value and path not in paths and not any(f"{part}.*" in paths for part in _prefixes(path)):
-            raise UnpricedUsage(f"usage.{path[:200]}: {_shown(value)} is a counter this dialect does not know")
+    for path, place, value in _leaves(usage, "", where):
+        if path in paths:
+            _count(value, place[:200])
+        elif _is_number(value) and not any(f"{part}.*" in paths for part in _prefixes(path)):
+            raise UnpricedUsage(f"{place[:200]}: {_shown(value)} is a counter this dialect does not know")
+
+
+def _is_number(value: object) -> bool:
+    """Whether a leaf may count something. Some encoders spell 64-bit integers as text."""
+    if isinstance(value, str):
+        return value.strip("0") != "" and value.isdecimal()
+    return isinstance(value, int | float) and not isinstance(value, bool) and value != 0
 
 
 def _prefixes(path: str) -> list[str]:
@@ -114,17 +171,18 @@ def _prefixes(path: str) -> list[str]:
     return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _numbers(value: object, path: str, depth: int = 0) -> Iterable[tuple[str, float]]:
+def _leaves(value: object, path: str, place: str, depth: int = 0) -> Iterable[tuple[str, str, object]]:
+    """Every value that holds no other, with its path without and with the positions in lists."""
     if depth > NESTING_MAX:
-        raise UnpricedUsage(f"usage.{path} is nested deeper than {NESTING_MAX}")
+        raise UnpricedUsage(f"{place[:200]} is nested deeper than {NESTING_MAX}")
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _numbers(inner, f"{path}.{key}" if path else str(key), depth + 1)
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key), f"{place}.{key}", depth + 1)
     elif isinstance(value, list):
-        for inner in value:
-            yield from _numbers(inner, path, depth + 1)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield path, value
+        for position, inner in enumerate(value):
+            yield from _leaves(inner, path, f"{place}[{position}]", depth + 1)
+    else:
+        yield path, place, value
 
 
 def tokens_of(**counts: int) -> dict[TokenClass, int]:

@@ -13,7 +13,7 @@ from controller.meter.rules import Exchange, LaneTerms, ending, estimate_usd, ra
 from tests.world.processes import CARD, MODEL
 
 LANE = LaneTerms("rehearsal", MODEL, (MODEL,), "standard")
-GOOD = {"id": "m", "model": MODEL, "usage": {"input_tokens": 3_000, "output_tokens": 400}}
+GOOD: dict[str, Any] = {"id": "m", "model": MODEL, "usage": {"input_tokens": 3_000, "output_tokens": 400}}
 WHOLE = Exchange(connected=True, status=200, ended_well=True)
 
 
@@ -37,10 +37,11 @@ def test_a_whole_answer_is_settled() -> None:
         (WHOLE, {"model": MODEL}, "before its usage"),
         (WHOLE, GOOD | {"model": "other"}, "outside the lane"),
         (WHOLE, {"usage": GOOD["usage"]}, "outside the lane"),
-        (WHOLE, GOOD | {"usage": {"input_tokens": 1, "service_tier": "priority"}}, "tier"),
-        (WHOLE, GOOD | {"usage": {"input_tokens": 1, "inference_geo": "us"}}, "geo us"),
-        (WHOLE, GOOD | {"usage": {"cache_read_input_tokens": 1}}, "no price for class"),
+        (WHOLE, GOOD | {"usage": GOOD["usage"] | {"service_tier": "priority"}}, "tier"),
+        (WHOLE, GOOD | {"usage": GOOD["usage"] | {"inference_geo": "us"}}, "geo us"),
+        (WHOLE, GOOD | {"usage": GOOD["usage"] | {"cache_read_input_tokens": 1}}, "no price for class"),
         (WHOLE, GOOD | {"usage": {"new_tokens": 1}}, "new_tokens"),
+        (WHOLE, GOOD | {"usage": {"input_tokens": 1}}, "usage.output_tokens: missing"),
     ],
 )
 def test_anything_less_is_unknown(exchange: Exchange, payload: dict[str, Any], word: str) -> None:

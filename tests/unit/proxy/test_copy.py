@@ -72,7 +72,9 @@ def test_line_separators_marks_comments_and_strangers_are_no_obstacle() -> None:
 
 
 def test_data_over_several_lines_are_one_event() -> None:
-    payload = json.dumps({"id": "m", "model": "x", "choices": [], "usage": {"prompt_tokens": 7}}, indent=1)
+    payload = json.dumps(
+        {"id": "m", "model": "x", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}, indent=1
+    )
     raw = b"".join(b"data: " + line.encode() + b"\n" for line in payload.split("\n")) + b"\ndata: [DONE]\n\n"
     found = reading(read("openai_chat", EVENTS, raw))
     assert found.complete and found.usage is not None and found.usage.tokens == {"in": 7, "out": 0}
