@@ -54,12 +54,12 @@ class ClientRig:
         token = self.open_lane(sdk.provider, sdk.dialect, **terms)
         return Call(self.wire.url, token, MODEL, stream=stream, retries=retries)
 
-    def open_lane(self, provider: str, dialect: Dialect, **terms: Any) -> str:
+    def open_lane(self, provider: str, dialect: Dialect, *, key: str = "the-key", **terms: Any) -> str:
         """As `open`, for a client that is not an SDK: the run token."""
         self.meter.fresh()
         self.wire.forget()
         self.provider.play()
-        self.meter.open(provider=provider, dialect=dialect, key="the-key", **terms)
+        self.meter.open(provider=provider, dialect=dialect, key=key, **terms)
         return self.meter.token()
 
     def account(self) -> AttemptAccount:

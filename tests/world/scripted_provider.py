@@ -140,7 +140,7 @@ class ScriptedProvider:
             return
         request = json.loads(body)
         if path.endswith((":countTokens", "count_tokens")):
-            _send(handler, 200, {"totalTokens": 17} if path.startswith("/v1beta") else {"input_tokens": 17})
+            _send(handler, 200, {"input_tokens" if path.endswith("count_tokens") else "totalTokens": 17})
             return
         shapes = SHAPES.get(path, GeminiShapes())
         if fate.isdigit() or fate == "error body":

@@ -81,6 +81,36 @@ class Tap:
         return far
 
 
+class Trap:
+    """Stands where a proxy to everywhere would: it keeps the first line of whatever asks for the way out, and hangs up."""
+
+    def __enter__(self) -> Trap:
+        self.caught: list[bytes] = []
+        caught = self.caught
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                caught.append(self.rfile.readline(200))
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that make a client send here whatever is not for this host."""
+        url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        ways = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": "127.0.0.1,localhost"}
+        return ways | {name.lower(): value for name, value in ways.items()}
+
+
 def _pump(source: socket.socket, sink: socket.socket, kept: bytearray | None) -> None:
     """Copy until the source ends; an abortive end is passed on as an end."""
     with contextlib.suppress(OSError):
