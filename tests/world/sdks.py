@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anthropic
@@ -39,6 +39,10 @@ class Call:
     stream: bool = False
     retries: int = 0
     turns: Sequence[str] = ("What is wrong with calc.py?",)
+
+    def saying(self, turns: Sequence[str]) -> Call:
+        """The same call with other turns."""
+        return replace(self, turns=tuple(turns))
 
 
 @dataclass(frozen=True)
