@@ -5,7 +5,7 @@
     │   ├── InvalidPlan 64      InvalidTask 65        UnknownHarness 66     MissingImage 67
     │   ├── NotAuthorized 68    AuthorizationExpired 69  CapReached 70      RoundNotFound 71
     │   ├── InvalidInput 72     RoundHalted 73        NotPublishable 74     ImageRecipeFailed 75
-    │   ├── PricesDisagree 76   UnsoundCard 77
+    │   ├── PricesDisagree 76   UnsoundCard 77        ObservedModelMismatch 78  RateCardChanged 79
     ├── MachineError       80..89   this machine lacks something
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
     ├── EvidenceError      90..94   bytes that do not prove what they claim
@@ -126,6 +126,27 @@ class PricesDisagree(OperatorError):
 class UnsoundCard(OperatorError):
     exit_code = 77
     remedy = "Correct the card, or name the exception and its reason in the exceptions file."
+
+
+class ObservedModelMismatch(OperatorError):
+    """Another model answered than the lane names. The round stopped; what was measured of it is settled as it is."""
+
+    exit_code = 78
+    blame = Blame.PROVIDER
+    remedy = (
+        "Run `fairtrial settle ROUND` and publish the round as incomplete. Ask the provider which model the lane's "
+        "name stands for now, name it in the plan's lane, and freeze a new round."
+    )
+
+
+class RateCardChanged(OperatorError):
+    """The meter prices by another card than the manifest fixes. The round stopped before it spent under it."""
+
+    exit_code = 79
+    remedy = (
+        "Run `fairtrial settle ROUND` and publish the round as incomplete. Find out who changed the card or the meter; "
+        "prices that hold now belong into the rate card of a new round."
+    )
 
 
 class MachineError(FairtrialError):

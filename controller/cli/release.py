@@ -11,19 +11,27 @@ from controller.cli import render
 from controller.cli.options import Json, Round, settings
 
 
-def settle(round_dir: Round, as_json: Json = False) -> None:
+def settle(
+    round_dir: Round,
+    usage_report: Annotated[
+        list[Path] | None,
+        typer.Option("--usage-report", help="A page of the provider's usage report; give every page.", exists=True),
+    ] = None,
+    retail_policy: Annotated[
+        Path | None, typer.Option("--retail-policy", help="Also show what these terms would charge.", exists=True)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the books without closing them.")] = False,
+    as_json: Json = False,
+) -> None:
     """Close the books: every accepted request has one usage record or one zero-bill proof, or its run is invalid.
 
-    Example: fairtrial settle rounds/latest
+    Example: fairtrial settle rounds/latest --usage-report usage-1.json --usage-report usage-2.json
     """
     from controller import wiring
+    from controller.conductor.settlement_report import describe
 
-    total = wiring.settle_round(settings(), round_dir)
-    spent = f"${total.usd}" if total.usd is not None else "unknown cost"
-    text = f"settled: {total.attempts} attempts, {total.requests} requests, {spent}"
-    if total.invalid_runs:
-        text += f"; measurement-invalid: {', '.join(total.invalid_runs)}"
-    render.result(total.model_dump(mode="json"), as_json=as_json, text=text)
+    found = wiring.settle_round(settings(), round_dir, usage_report or [], retail_policy=retail_policy, dry_run=dry_run)
+    render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
 
 
 def analyse(

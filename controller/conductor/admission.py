@@ -7,7 +7,7 @@ grow with the square of its attempts.
 from __future__ import annotations
 
 from controller.authorize import check_authorization
-from controller.conductor.stops import AUTHORIZATION, OPERATOR, StopWatch
+from controller.conductor.stops import AUTHORIZATION, StopWatch
 from controller.conductor.world import World
 from controller.domain.authorization import attempt_ceiling, excesses
 from controller.domain.bodies import RoundStopped
@@ -29,17 +29,34 @@ class Admission:
 
         A rule that stops the round is written to the log, once. Raises NotAuthorized or AuthorizationExpired.
         """
+        self.look()
+        world = self._world
+        reason = (
+            self._stops.standing
+            or self._stops.rate_card(world.rate_card_in_use(), world.manifest.rate_card_digest)
+            or self._stops.error_share
+            or self._gap(number)
+        )
+        if reason is not None and self._stops.standing is None:
+            self._write(reason)
+        return reason
+
+    def look(self) -> None:
+        """Read on in the log, and write the stop that it asks for at once, whether or not another attempt waits."""
         for statement in self._world.journal.since(self._next):
             self._tally.add(statement)
             self._stops.add(statement)
             self._next = statement.sequence + 1
-        reason = self._stops.standing or self._stops.error_share or self._gap(number)
-        if reason is None:
-            return None
-        if reason.rule != OPERATOR and self._stops.standing is None:
-            world = self._world
-            world.journal.append(StatementKind.ROUND_STOPPED, world.manifest.round_id, reason, at=world.clock.now())
-        return reason
+        found = self._stops.observed_model
+        if found is not None and self._stops.written is None:
+            self._write(found)
+
+    def _write(self, reason: RoundStopped) -> None:
+        world = self._world
+        statement = world.journal.append(
+            StatementKind.ROUND_STOPPED, world.manifest.round_id, reason, at=world.clock.now()
+        )
+        self._stops.add(statement)
 
     def _gap(self, number: int) -> RoundStopped | None:
         world = self._world

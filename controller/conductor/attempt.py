@@ -186,9 +186,9 @@ def tear_down(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
 def settle(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
     """Write the meter's account of the attempt."""
     account = drained_account(world, AttemptId(attempt.attempt_id))
-    world.journal.append(
-        StatementKind.ATTEMPT_SETTLED, attempt.attempt_id, settle_attempt(account), at=world.clock.now()
-    )
+    lane = world.manifest.lane(world.manifest.arm(run.arm).lane)
+    body = settle_attempt(account, observed_models=lane.observed_models)
+    world.journal.append(StatementKind.ATTEMPT_SETTLED, attempt.attempt_id, body, at=world.clock.now())
 
 
 def classify(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:

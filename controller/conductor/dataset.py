@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.conductor.history import AttemptHistory, RunHistory, run_histories
+from controller.domain.bodies import AttemptSettled
 from controller.domain.dataset import AttemptRow, LogicalRunRow
 from controller.domain.money import sum_usd
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.provider_report import Figure
 from controller.domain.statement import Statement
 
 
@@ -22,8 +24,10 @@ def dataset_rows(
 
 def _row(manifest: RoundManifest, digest: str, run: LogicalRun, history: RunHistory | None) -> LogicalRunRow:
     task, arm = manifest.task(run.task), manifest.arm(run.arm)
-    attempts = tuple(_attempt_row(a) for a in history.attempts if a.classified is not None) if history else ()
+    attempts = _attempt_rows(history) if history else ()
     scored = history.scored if history else None
+    outcome = history.outcome if history else None
+    usd = sum_usd(a.usd for a in attempts) if scored else None
     return LogicalRunRow(
         round_id=manifest.round_id,
         manifest_digest=digest,
@@ -35,17 +39,29 @@ def _row(manifest: RoundManifest, digest: str, run: LogicalRun, history: RunHist
         arm=run.arm,
         model=manifest.lane(arm.lane).model,
         replicate=run.replicate,
-        outcome=scored.outcome if scored else "missing",
-        usd=sum_usd(a.usd for a in attempts) if scored else None,
+        outcome=outcome or "missing",
+        usd=usd,
+        figure=_figure(usd, history),
         wall_ms=sum(a.wall_ms for a in attempts) if scored else None,
         attempts=attempts,
         scored_attempt=scored.scored_attempt if scored else None,
     )
 
 
-def _attempt_row(attempt: AttemptHistory) -> AttemptRow:
+def _figure(usd: str | None, history: RunHistory | None) -> Figure | None:
+    """What the cost is; a floor is no cost of the run, so there is none to label."""
+    if usd is None:
+        return None
+    return history.reconciled.figure if history and history.reconciled else Figure.EXACT
+
+
+def _attempt_rows(history: RunHistory) -> tuple[AttemptRow, ...]:
+    return tuple(_attempt_row(a, history.account(a)) for a in history.attempts if a.classified is not None)
+
+
+def _attempt_row(attempt: AttemptHistory, settled: AttemptSettled | None) -> AttemptRow:
     assert attempt.classified is not None
-    result, settled, classified = attempt.result, attempt.settled, attempt.classified
+    result, classified = attempt.result, attempt.classified
     return AttemptRow(
         attempt_id=attempt.attempt_id,
         number=attempt.number,

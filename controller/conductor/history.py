@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from controller.domain import bodies
 from controller.domain.outcome import EndKind
@@ -46,6 +46,25 @@ class RunHistory:
     halted: bodies.CellHalted | None  # the newest halt nobody has resolved
     resolved: Mapping[str, str]  # attempt id -> resolve-lost or resolve-failed
     scored: bodies.RunScored | None
+    reconciled: bodies.RunReconciled | None = None
+
+    @property
+    def outcome(self) -> Literal["success", "failure", "invalid"] | None:
+        """The run's outcome: as it was scored, unless the provider's report had a say in it since."""
+        if self.reconciled is not None:
+            return self.reconciled.outcome
+        return self.scored.outcome if self.scored else None
+
+    def account(self, attempt: AttemptHistory) -> bodies.AttemptSettled | None:
+        """The account that holds for one of its attempts."""
+        if self.reconciled is not None:
+            return self.reconciled.accounts[attempt.attempt_id]
+        return attempt.settled
+
+    @property
+    def accounts(self) -> tuple[bodies.AttemptSettled, ...]:
+        """Of every settled attempt."""
+        return tuple(found for attempt in self.attempts if (found := self.account(attempt)) is not None)
 
 
 def run_histories(statements: Sequence[Statement]) -> dict[str, RunHistory]:
@@ -83,6 +102,7 @@ def run_history(run: str, own: Sequence[Statement], attempts: Mapping[str, Seque
         halted=halted,
         resolved=resolved,
         scored=newest(own, StatementKind.RUN_SCORED, bodies.RunScored),
+        reconciled=newest(own, StatementKind.RUN_RECONCILED, bodies.RunReconciled),
     )
 
 

@@ -11,7 +11,7 @@ from controller.domain.ids import AttemptId, LogicalRunId
 from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContext
 from controller.domain.limits import VM_MARGIN_SECONDS
-from controller.domain.plan import LogicalRun
+from controller.domain.plan import Lane, LogicalRun
 from controller.domain.receipt import RunOrder
 from controller.domain.statement import StatementKind
 from controller.domain.usage import AttemptAccount, RequestState
@@ -40,7 +40,7 @@ def open_attempt(world: World, run: LogicalRun, attempt_id: AttemptId, attempt: 
             observed_models=lane.observed_models,
             rate_tier=lane.rate_tier,
             dialect=arm.dialect,
-            provider_key_name=f"{lane.provider}:{run.task}:{run.arm}:{run.replicate}:{attempt.number}",
+            provider_key_name=provider_key_name(lane, run, attempt.number),
             limits=world.manifest.spend_limits,
             expires_at=expires_at,
         )
@@ -54,6 +54,11 @@ def open_attempt(world: World, run: LogicalRun, attempt_id: AttemptId, attempt: 
             for name, bytes_max in run_stage.artifact_sizes(world.manifest.artifact_limits).items()
         )
     )
+
+
+def provider_key_name(lane: Lane, run: LogicalRun, number: int) -> str:
+    """By which name the meter looks up the provider key of an attempt. A key serves one logical run at most."""
+    return f"{lane.provider}:{run.task}:{run.arm}:{run.replicate}:{number}"
 
 
 def _intended_at(world: World, attempt_id: AttemptId) -> InstantMs:
@@ -73,11 +78,16 @@ def drained_account(world: World, attempt_id: AttemptId) -> AttemptAccount:
     deadline = world.clock.monotonic_seconds() + DRAIN_SECONDS_MAX
     while True:
         account = world.ledger.account(attempt_id)
-        if not any(row.state in (RequestState.ACCEPTED, RequestState.SENT) for row in account.requests):
+        if not in_flight(account):
             return account
         if world.clock.monotonic_seconds() >= deadline:
             return account
         world.clock.sleep(DRAIN_POLL_SECONDS)
+
+
+def in_flight(account: AttemptAccount) -> int:
+    """How many of its requests have not ended."""
+    return sum(row.state in (RequestState.ACCEPTED, RequestState.SENT) for row in account.requests)
 
 
 def launch_order(world: World, run: LogicalRun, attempt_id: AttemptId, generation: int) -> RunOrder:

@@ -1,4 +1,6 @@
-"""What a checker recomputes above the evidence layer: manifest, schedule, dataset and analysis. Pure."""
+"""What a checker recomputes above the evidence layer: manifest, schedule, reconciliation, dataset, analysis.
+
+Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +10,15 @@ from controller import schedule
 from controller.analyse import PlanInputs, analyse_bytes
 from controller.analyse.plan import plan_of_manifest
 from controller.conductor.dataset import dataset_rows
+from controller.domain.bodies import RunReconciled
 from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.provider_report import ProviderEvidence
+from controller.domain.reconciliation import AttemptRecord
 from controller.domain.statement import Statement
 from controller.errors import BundleRejected
 from controller.evidence.canonical import lines, parse
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
+from controller.settle import reconcile
 
 
 class HarnessRoundRecompute:
@@ -29,6 +35,18 @@ class HarnessRoundRecompute:
             seed=manifest.seed,
             round_id=manifest.round_id,
         )
+
+    def reconciliation(
+        self,
+        manifest: RoundManifest,
+        run: LogicalRun,
+        provider: ProviderEvidence,
+        attempts: Sequence[AttemptRecord],
+        *,
+        scored: bool,
+    ) -> RunReconciled:
+        lane = manifest.lane(manifest.arm(run.arm).lane)
+        return reconcile(provider, attempts, lane=lane, card=manifest.rate_card, scored=scored)
 
     def dataset(self, manifest: RoundManifest, manifest_digest: str, statements: Sequence[Statement]) -> bytes:
         return lines(dataset_rows(manifest, manifest_digest, statements))

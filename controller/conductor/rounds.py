@@ -1,8 +1,7 @@
-"""What an operator does with a round: start or resume, stop, resolve, settle."""
+"""What an operator does with a round: start or resume, stop, resolve."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -10,19 +9,17 @@ from controller.authorize import check_authorization
 from controller.conductor.history import run_histories
 from controller.conductor.running import finished
 from controller.conductor.status import RoundStatus, round_status
-from controller.conductor.stops import AUTHORIZATION, OPERATOR, standing_stop
+from controller.conductor.stops import OPERATOR, standing_stop, stop_error
 from controller.conductor.workflow import conduct_round
 from controller.conductor.world import World
 from controller.destroy import sweep
 from controller.domain import bodies
 from controller.domain.ids import sha256_digest
-from controller.domain.plan import RoundManifest
 from controller.domain.statement import StatementKind
-from controller.errors import CapReached, InvalidInput, RoundHalted
+from controller.errors import InvalidInput, RoundHalted
 from controller.evidence.canonical import canonical
 from controller.ports.clock import Clock
 from controller.ports.journal import Journal
-from controller.settle import settle_round
 
 DATABASE: Final = "workflows.sqlite"
 
@@ -31,7 +28,7 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
     """Conduct every unfinished logical run, and return how the round stands.
 
     Raises NotAuthorized before anything is leased; RoundHalted when cells wait for a person; CapReached when the
-    authorization is used up.
+    authorization is used up; ObservedModelMismatch or RateCardChanged when the round stopped for that.
     """
     grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
     refuse_closed(world.journal, world.manifest.round_id)
@@ -44,13 +41,13 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
         on_progress=lambda: on_progress(round_status(world.manifest, world.journal.statements())),
     )
     status = round_status(world.manifest, world.journal.statements())
-    if not finished(world):
-        if status.halted:
-            cells = "\n".join(f"{cell.run}: {cell.detail}" for cell in status.cells if cell.state == "halted")
-            raise RoundHalted(f"{status.halted} of {status.runs} cells are halted\n{cells}")
-        stopped = standing_stop(world.journal.statements())
-        if stopped is not None and stopped.rule == AUTHORIZATION:
-            raise CapReached(f"round {status.round_id} stopped: {status.stopped_by}")
+    if status.halted:
+        cells = "\n".join(f"{cell.run}: {cell.detail}" for cell in status.cells if cell.state == "halted")
+        raise RoundHalted(f"{status.halted} of {status.runs} cells are halted\n{cells}")
+    stopped = standing_stop(world.journal.statements())
+    error = stop_error(stopped, round_id=status.round_id, finished=finished(world)) if stopped else None
+    if error is not None:
+        raise error
     return status
 
 
@@ -101,27 +98,3 @@ def resolve(journal: Journal, clock: Clock, run_id: str, decision: Literal["lost
     body = bodies.OperatorAct(act=act, note=note, attempt_id=history.halted.attempt_id)
     key = f"{StatementKind.OPERATOR_ACT}:{run_id}:{history.halted.attempt_id}"
     journal.append(StatementKind.OPERATOR_ACT, run_id, body, at=clock.now(), key=key)
-
-
-def settle(manifest: RoundManifest, journal: Journal, clock: Clock) -> bodies.RoundSettled:
-    """Close the books and the round: totals over every attempt, counts over every predeclared logical run.
-
-    Raises InvalidInput while attempts are in flight, or while runs wait and nothing has stopped the round.
-    """
-    statements = journal.statements()
-    histories = run_histories(statements)
-    waiting = [a.attempt_id for h in histories.values() for a in h.attempts if a.settled is None]
-    found = round_status(manifest, statements)
-    if waiting or (found.scored < found.runs and found.stopped_by is None):
-        raise InvalidInput(
-            f"round {manifest.round_id} is not over: {found.scored} of {found.runs} logical runs are scored, "
-            f"{len(waiting)} attempts are not settled",
-            remedy="Run `fairtrial resume ROUND`; to end the round as it is, `fairtrial stop ROUND` first.",
-        )
-    body = settle_round({run: [a.settled for a in h.attempts if a.settled] for run, h in histories.items()})
-    journal.append(StatementKind.ROUND_SETTLED, manifest.round_id, body, at=clock.now())
-    outcomes = Counter(cell.state for cell in found.cells)
-    counts = {name: outcomes[name] for name in ("success", "failure", "invalid")}
-    closed = bodies.RoundClosed(**counts, missing=found.runs - sum(counts.values()))
-    journal.append(StatementKind.ROUND_CLOSED, manifest.round_id, closed, at=clock.now())
-    return body

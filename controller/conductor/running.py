@@ -35,6 +35,8 @@ class Runner:
     def plan_next(self, run_id: str) -> str:
         """The id of the attempt to work on, its intent durable, or one of HALTED, STOPPED, SCORED."""
         run = self._runs[run_id]
+        with self._planning:
+            self._admission.look()
         known = history(self._world, run_id)
         if known.scored is not None:
             return SCORED

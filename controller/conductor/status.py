@@ -46,7 +46,7 @@ def round_status(manifest: RoundManifest, statements: Sequence[Statement]) -> Ro
     scored = sum(1 for cell in cells if cell.state in ("success", "failure", "invalid"))
     halted = sum(1 for cell in cells if cell.state == "halted")
     reason = standing_stop(statements)
-    settled = [a.settled for history in histories.values() for a in history.attempts if a.classified is not None]
+    settled = [h.account(a) for h in histories.values() for a in h.attempts if a.classified is not None]
     return RoundStatus(
         round_id=manifest.round_id,
         state=_state(kinds, scored == len(cells), halted > 0, reason is not None),
@@ -78,9 +78,9 @@ def _cell(run: str, history: RunHistory | None) -> CellStatus:
     if history is None:
         return CellStatus(run=run, state="waiting", attempts=0, detail="")
     attempts = len(history.attempts)
-    if history.scored is not None:
+    if history.outcome is not None:
         last = history.attempts[-1].classified if history.attempts else None
-        return CellStatus(run=run, state=history.scored.outcome, attempts=attempts, detail=last.reason if last else "")
+        return CellStatus(run=run, state=history.outcome, attempts=attempts, detail=last.reason if last else "")
     if history.halted is not None:
         detail = f"attempt {history.halted.number} ({history.halted.attempt_id}): {history.halted.reason}"
         return CellStatus(run=run, state="halted", attempts=attempts, detail=detail)

@@ -53,6 +53,7 @@ class World:
     egress_socket: str
     owner: str
     epoch: int
+    rate_card_in_use: Callable[[], str]  # digest of the card that the meter prices by, as it says itself
     probe_names: tuple[str, ...] = ()  # hosts that no attempt may resolve, besides those that are always tried
     execute: Execute = run_stage.execute
     verify: Verify = verify_stage.verify

@@ -10,6 +10,7 @@ from controller.domain.ids import Digest
 from controller.domain.instant import InstantMs
 from controller.domain.money import UsdText
 from controller.domain.outcome import ArtifactRecord, EndKind, Verdict
+from controller.domain.provider_report import Figure, Finding, ProviderEvidence, RequestResolved
 from controller.domain.record import Record
 from controller.errors import Blame
 
@@ -95,6 +96,7 @@ class AttemptSettled(Record):
     usd: UsdText | None
     valid: bool
     problems: tuple[str, ...]
+    off_lane_models: dict[str, int] = Field(default_factory=dict)  # requests that another model answered, by its name
 
 
 class AttemptClassified(Record):
@@ -141,10 +143,31 @@ class RoundStopped(Record):
     detail: str
 
 
+class RunReconciled(Record):
+    """The run's records against the provider's report. `accounts` take the place of those its attempts settled with.
+
+    `outcome` is null for a run without a score; `floor_usd` is what is certain, and equals `usd` when that is known.
+    """
+
+    provider: ProviderEvidence
+    finding: Finding
+    problems: tuple[str, ...]
+    resolved: tuple[RequestResolved, ...]
+    accounts: dict[str, AttemptSettled]
+    outcome: Literal["success", "failure", "invalid"] | None
+    usd: UsdText | None
+    floor_usd: UsdText
+    figure: Figure
+
+
 class RoundSettled(Record):
+    """Totals over every attempt. `usd` is null when `figure` is a floor."""
+
     attempts: int
     requests: int
     usd: UsdText | None
+    floor_usd: UsdText
+    figure: Figure
     invalid_runs: tuple[str, ...]
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from controller.domain.ids import Digest
 from controller.domain.money import UsdText
 from controller.domain.outcome import EndKind
+from controller.domain.provider_report import Figure
 from controller.domain.record import Record
 
 
@@ -50,6 +51,7 @@ class LogicalRunRow(Record):
     outcome: Literal["success", "failure", "invalid", "missing"]  # invalid: measurement-invalid, some request unsettled
     currency: Literal["USD"] = "USD"
     usd: UsdText | None  # sum over every attempt; null as soon as one part is unknown
+    figure: Figure | None = None  # exact, or estimated: usage was assigned from the provider's report; null without usd
     wall_ms: int | None  # sum over every attempt; null when the run is missing
     attempts: tuple[AttemptRow, ...]
     scored_attempt: int | None  # the number of the attempt whose outcome is the run's

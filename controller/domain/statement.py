@@ -28,6 +28,7 @@ class StatementKind(StrEnum):
     CELL_HALTED = "cell-halted"
     OPERATOR_ACT = "operator-act"
     ROUND_STOPPED = "round-stopped"
+    RUN_RECONCILED = "run-reconciled"
     ROUND_SETTLED = "round-settled"
     ROUND_CLOSED = "round-closed"
 

@@ -31,6 +31,7 @@ CLAIMS: Final[Mapping[StatementKind, type[Record]]] = {
     StatementKind.CELL_HALTED: bodies.CellHalted,
     StatementKind.OPERATOR_ACT: bodies.OperatorAct,
     StatementKind.ROUND_STOPPED: bodies.RoundStopped,
+    StatementKind.RUN_RECONCILED: bodies.RunReconciled,
     StatementKind.ROUND_SETTLED: bodies.RoundSettled,
     StatementKind.ROUND_CLOSED: bodies.RoundClosed,
 }

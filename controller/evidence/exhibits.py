@@ -7,10 +7,13 @@ from functools import cached_property
 from typing import Protocol
 
 from controller.domain.authorization import Authorization
+from controller.domain.bodies import RunReconciled
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.ids import sha256_digest
 from controller.domain.keys import KeyRing
 from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.provider_report import ProviderEvidence
+from controller.domain.reconciliation import AttemptRecord
 from controller.domain.statement import Statement
 from controller.domain.usage import MeteredRequest, Refusal
 from controller.evidence import bundle
@@ -28,6 +31,18 @@ class Recompute(Protocol):
 
     def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
         """The schedule that the frozen seed gives."""
+        ...
+
+    def reconciliation(
+        self,
+        manifest: RoundManifest,
+        run: LogicalRun,
+        provider: ProviderEvidence,
+        attempts: Sequence[AttemptRecord],
+        *,
+        scored: bool,
+    ) -> RunReconciled:
+        """What follows for one logical run from what the provider says of it."""
         ...
 
     def dataset(self, manifest: RoundManifest, manifest_digest: str, statements: Sequence[Statement]) -> bytes:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 
 from controller.domain import bodies
 from controller.domain.money import sum_usd, usd_from_text, usd_to_text
 from controller.domain.plan import Lane
+from controller.domain.provider_report import Figure, Finding
 from controller.domain.rate_card import RateCard, RateRow
 from controller.domain.rating import price, rates_of
 from controller.domain.usage import MeteredRequest, RequestState, Usage
 from controller.errors import BundleRejected, UnpricedUsage
 from controller.evidence.exhibits import Exhibits
+from controller.evidence.steps_reconciliation import check_reconciliations
+from controller.evidence.trails import RunTrail, Trails
 
 
 def check_charges(exhibits: Exhibits) -> str:
@@ -29,8 +32,9 @@ def check_charges(exhibits: Exhibits) -> str:
             raise BundleRejected(f"the ledger has requests of {attempt_id}, which was never intended")
     for attempt_id, trail in trails.attempts.items():
         _check_rows(exhibits, trail.run, rows[attempt_id])
+        lane = _lane(exhibits, trail.run)
         for settled in trail.settled:
-            found = _account(rows[attempt_id], refusals[attempt_id])
+            found = _account(rows[attempt_id], refusals[attempt_id], lane)
             claimed = settled.model_copy(update={"problems": ()})
             if claimed != found:
                 raise BundleRejected(
@@ -38,21 +42,30 @@ def check_charges(exhibits: Exhibits) -> str:
                     f"but the ledger gives {found.usd} USD for {found.requests}"
                 )
     _check_run_sums(exhibits)
+    reconciled = check_reconciliations(exhibits, rows)
     _check_dataset_sums(exhibits)
-    total = _check_totals(exhibits)
-    known = f"{total} USD in all" if total is not None else "some of unknown cost, so the total is unknown"
-    return f"{len(exhibits.ledger)} requests priced again, {known}"
+    total = _check_totals(exhibits, rows)
+    known = (
+        f"{total.usd} USD in all ({total.figure.value})"
+        if total.usd is not None
+        else f"at least {total.floor_usd} USD, for some cost is unknown"
+    )
+    return f"{len(exhibits.ledger)} requests priced again, {reconciled}{known}"
 
 
 def _check_rows(exhibits: Exhibits, run: str, rows: Sequence[MeteredRequest]) -> None:
     if run not in exhibits.scheduled:
         raise BundleRejected(f"logical run {run!r} was never scheduled")
-    lane = exhibits.manifest.lane(exhibits.manifest.arm(exhibits.scheduled[run].arm).lane)
+    lane = _lane(exhibits, run)
     card_rows = _lane_rows(exhibits.manifest.rate_card, lane)
     for position, row in enumerate(sorted(rows, key=lambda item: item.sequence), start=1):
         if row.sequence != position or row.logical_run_id != run:
             raise BundleRejected(f"{row.attempt_id}: request {position} is missing, or of another logical run")
         _check_row(row, lane, card_rows)
+
+
+def _lane(exhibits: Exhibits, run: str) -> Lane:
+    return exhibits.manifest.lane(exhibits.manifest.arm(exhibits.scheduled[run].arm).lane)
 
 
 def _lane_rows(card: RateCard, lane: Lane) -> tuple[RateRow, ...]:
@@ -90,22 +103,27 @@ def _check_row(row: MeteredRequest, lane: Lane, card_rows: Sequence[RateRow]) ->
                 raise BundleRejected(f"{place} has a price, though what it cost is unknown")
 
 
-def _account(rows: Sequence[MeteredRequest], refusals: int) -> bodies.AttemptSettled:
+def _account(rows: Sequence[MeteredRequest], refusals: int, lane: Lane) -> bodies.AttemptSettled:
     """What the ledger says of one attempt, in the form of the settlement."""
     final = (RequestState.SETTLED, RequestState.ZERO_BILL)
     valid = all(row.state in final for row in rows)
     tokens: Counter[str] = Counter()
     for row in rows:
         tokens.update({str(name): count for name, count in (row.usage.tokens if row.usage else {}).items()})
-    total = sum((usd_from_text(row.usd) for row in rows if row.usd is not None), Fraction(0))
+    strange = Counter(row.observed_model for row in rows if row.observed_model not in (None, *lane.observed_models))
     return bodies.AttemptSettled(
         requests=sum(1 for row in rows if row.counts),
         refusals=refusals,
         tokens=dict(sorted(tokens.items())),
-        usd=usd_to_text(total) if valid else None,
+        usd=usd_to_text(_priced(rows)) if valid else None,
         valid=valid,
         problems=(),
+        off_lane_models={str(model): strange[model] for model in sorted(strange, key=str)},
     )
+
+
+def _priced(rows: Iterable[MeteredRequest]) -> Fraction:
+    return sum((usd_from_text(row.usd) for row in rows if row.usd is not None), Fraction(0))
 
 
 def _check_run_sums(exhibits: Exhibits) -> None:
@@ -123,7 +141,8 @@ def _check_run_sums(exhibits: Exhibits) -> None:
 
 
 def _check_dataset_sums(exhibits: Exhibits) -> None:
-    settled = {name: trail.settled[-1].usd for name, trail in exhibits.trails.attempts.items() if trail.settled}
+    runs = exhibits.trails.runs.values()
+    settled = {name: account.usd for run in runs for name, account in run.accounts().items()}
     for row in exhibits.dataset:
         place = f"dataset: {row.task}.{row.arm}.r{row.replicate}"
         for attempt in row.attempts:
@@ -133,17 +152,44 @@ def _check_dataset_sums(exhibits: Exhibits) -> None:
             raise BundleRejected(f"{place}: the cost is not the sum over its attempts")
 
 
-def _check_totals(exhibits: Exhibits) -> str | None:
-    """The settlement of the round against the attempts; returns the total."""
+def _check_totals(exhibits: Exhibits, rows: Mapping[str, Sequence[MeteredRequest]]) -> bodies.RoundSettled:
+    """The settlement of the round against the accounts that hold in the end; returns it."""
     trails = exhibits.trails
-    accounts = [settled for trail in trails.attempts.values() for settled in trail.settled]
     if not trails.settlement:
         raise BundleRejected("the round was never settled")
     claimed = trails.settlement[-1]
-    expected = (len(accounts), sum(a.requests for a in accounts), sum_usd(a.usd for a in accounts))
-    invalid = sorted(run for run, t in trails.runs.items() if any(not s.valid for a in t.attempts for s in a.settled))
+    by_run = {name: list(run.accounts().values()) for name, run in trails.runs.items()}
+    accounts = [account for found in by_run.values() for account in found]
+    invalid = sorted(run for run, found in by_run.items() if not all(account.valid for account in found))
     if list(claimed.invalid_runs) != invalid:
         raise BundleRejected(f"the settlement calls {list(claimed.invalid_runs)} invalid, but the accounts {invalid}")
-    if (claimed.attempts, claimed.requests, claimed.usd) != expected:
-        raise BundleRejected(f"the round is settled at {claimed.usd} USD, but its attempts sum to {expected[2]}")
-    return claimed.usd
+    total = sum_usd(account.usd for account in accounts)
+    expected = bodies.RoundSettled(
+        attempts=len(accounts),
+        requests=sum(account.requests for account in accounts),
+        usd=total,
+        floor_usd=usd_to_text(sum((_floor(run, rows) for run in trails.runs.values()), Fraction(0))),
+        figure=_figure(trails, total),
+        invalid_runs=tuple(invalid),
+    )
+    if claimed != expected:
+        raise BundleRejected(f"the round is settled at {_told(claimed)}, but its attempts sum to {_told(expected)}")
+    return claimed
+
+
+def _told(settled: bodies.RoundSettled) -> str:
+    return f"{settled.usd} USD for {settled.requests} requests ({settled.figure.value}, at least {settled.floor_usd})"
+
+
+def _floor(run: RunTrail, rows: Mapping[str, Sequence[MeteredRequest]]) -> Fraction:
+    """What is certain of the cost of one logical run."""
+    if run.reconciled:
+        return usd_from_text(run.reconciled[0].floor_usd)
+    return sum((_priced(rows.get(trail.attempt_id, ())) for trail in run.attempts), Fraction(0))
+
+
+def _figure(trails: Trails, total: str | None) -> Figure:
+    if total is None:
+        return Figure.FLOOR
+    assigned = any(body.finding is Finding.ASSIGNED for run in trails.runs.values() for body in run.reconciled)
+    return Figure.ESTIMATED if assigned else Figure.EXACT

@@ -30,12 +30,15 @@ def check_runs(exhibits: Exhibits) -> str:
         _check_attempts(exhibits, entry.id, run)
         if len(run.scored) > 1:
             raise BundleRejected(f"{entry.id} is scored {len(run.scored)} times")
+        if len(run.reconciled) > 1:
+            raise BundleRejected(f"{entry.id} is reconciled {len(run.reconciled)} times")
         if run.scored:
             _check_score(entry.id, run)
         elif run.halted or trails.stopped or trails.stopped_by_operator:
             unscored += 1
         else:
             raise BundleRejected(f"{entry.id} has no score, and nothing says why")
+    _check_stopped(trails)
     _check_closing(trails, scheduled)
     patches = _check_patches(exhibits)
     return (
@@ -133,11 +136,20 @@ def _check_score(run_id: str, run: RunTrail) -> None:
         raise BundleRejected(f"{run_id} is scored {score.outcome!r}, but its attempts give {outcome!r}")
 
 
+def _check_stopped(trails: Trails) -> None:
+    """A request that another model answered stops the round."""
+    off_lane = sorted(
+        name for name, trail in trails.attempts.items() if any(settled.off_lane_models for settled in trail.settled)
+    )
+    if off_lane and not trails.stopped:
+        raise BundleRejected(f"{off_lane[0]} was answered by a model off its lane, and nothing stopped the round")
+
+
 def _check_closing(trails: Trails, scheduled: Sequence[str]) -> None:
     """The round was closed once, and its last count covers every predeclared logical run."""
     if len(trails.closing) != 1:
         raise BundleRejected(f"the round was closed {len(trails.closing)} times")
-    outcomes = Counter(str(run.scored[0].outcome) for run in trails.runs.values() if run.scored)
+    outcomes = Counter(run.outcome for run in trails.runs.values() if run.outcome is not None)
     counts = bodies.RoundClosed(
         success=outcomes["success"],
         failure=outcomes["failure"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from controller.domain import bodies
 from controller.domain.statement import Statement, StatementKind
@@ -35,7 +36,21 @@ class RunTrail:
 
     attempts: list[AttemptTrail] = field(default_factory=list)
     scored: list[bodies.RunScored] = field(default_factory=list)
+    reconciled: list[bodies.RunReconciled] = field(default_factory=list)
     halted: bool = False
+
+    @property
+    def outcome(self) -> Literal["success", "failure", "invalid"] | None:
+        """As scored, unless the provider's report had a say in it since."""
+        if self.reconciled:
+            return self.reconciled[0].outcome
+        return self.scored[0].outcome if self.scored else None
+
+    def accounts(self) -> dict[str, bodies.AttemptSettled]:
+        """The account that holds for each settled attempt."""
+        if self.reconciled:
+            return self.reconciled[0].accounts
+        return {trail.attempt_id: trail.settled[-1] for trail in self.attempts if trail.settled}
 
 
 @dataclass
@@ -87,7 +102,12 @@ def _add(trails: Trails, statement: Statement) -> None:
             trails.settlement.append(claim(statement, bodies.RoundSettled))
         case StatementKind.ROUND_CLOSED:
             trails.closing.append(claim(statement, bodies.RoundClosed))
-        case StatementKind.RUN_SCORED | StatementKind.CELL_HALTED | StatementKind.OPERATOR_ACT:
+        case (
+            StatementKind.RUN_SCORED
+            | StatementKind.CELL_HALTED
+            | StatementKind.OPERATOR_ACT
+            | StatementKind.RUN_RECONCILED
+        ):
             _run(trails, statement)
         case StatementKind.ROUND_FROZEN | StatementKind.ROUND_AUTHORIZED | StatementKind.ROUND_STARTED:
             pass  # step 4 reads these in their order
@@ -120,6 +140,10 @@ def _run(trails: Trails, statement: Statement) -> None:
     run = trails.runs.setdefault(statement.subject, RunTrail())
     if statement.kind is StatementKind.RUN_SCORED:
         run.scored.append(claim(statement, bodies.RunScored))
+    elif statement.kind is StatementKind.RUN_RECONCILED:
+        if trails.settlement or trails.closing:
+            raise BundleRejected(f"statement {statement.sequence} reconciles a run after the books were closed")
+        run.reconciled.append(claim(statement, bodies.RunReconciled))
     elif statement.kind is StatementKind.CELL_HALTED:
         run.halted = True
     else:

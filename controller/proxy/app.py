@@ -16,6 +16,7 @@ from controller.domain.plan import REHEARSAL_PROVIDER
 from controller.domain.rate_card import RateCard
 from controller.domain.usage import Dialect, MeteredRequest, RequestState
 from controller.errors import LedgerUnavailable, UnpricedUsage
+from controller.evidence.canonical import canonical
 from controller.meter.admission import (
     BODY_BYTES_MAX,
     Admitted,
@@ -59,6 +60,7 @@ class Meter:
     ) -> None:
         self._config = config
         self._card = card
+        self._card_digest = sha256_digest(canonical(card))
         self._keys = keys
         self._clock = clock
         self._entropy = entropy
@@ -84,7 +86,8 @@ class Meter:
         await self._relay.drain(self._config.drain_seconds)
 
     async def _health(self, _: web.Request) -> web.Response:
-        return web.json_response({"ok": self._books.healthy}, status=200 if self._books.healthy else 503)
+        found = {"ok": self._books.healthy, "rate_card_digest": self._card_digest}
+        return web.json_response(found, status=200 if self._books.healthy else 503)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         opening: AttemptOpening | None = None

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from controller.adapters.ledger_sqlite import SqliteLedger
 from controller.adapters.signer_file import read_keys
 from controller.adapters.system_clock import SystemClock
 from controller.analyse import analyse, analyse_bytes
 from controller.analyse.dataset import parse_dataset
 from controller.analyse.plan import plan_of_rows
-from controller.conductor import rounds
 from controller.conductor.history import run_histories
 from controller.conductor.recompute import HarnessRoundRecompute, plan_inputs
 from controller.conductor.status import round_status
-from controller.domain.bodies import RoundSettled
 from controller.domain.ids import AttemptId
 from controller.domain.keys import KeyRing
 from controller.domain.usage import AttemptAccount
@@ -27,16 +24,11 @@ from controller.proxy.config import read_keys as read_keys_of_providers
 from controller.publish import RoundRecords, publish
 from controller.publish.report import context_of_round, render_report
 from controller.settings import Settings
+from controller.wiring.ledgers import ledger_of
 from controller.wiring.rounds import SECRET_FILE, OpenRound, read_round
 from controller.wiring.tools import local_files, publisher
 
 REPORT = "report.html"
-
-
-def settle_round(settings: Settings, round_dir: Path) -> RoundSettled:
-    """Close the round's books."""
-    found = read_round(settings, round_dir)
-    return rounds.settle(found.manifest, found.journal, SystemClock())
 
 
 def analyse_round(settings: Settings, round_dir: Path) -> Analysis:
@@ -78,7 +70,7 @@ def analyse_dataset(source: Path, *, seed: str | None) -> Analysis:
 def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
     """Write the next version of the release; its directory."""
     found = read_round(settings, round_dir)
-    accounts = _accounts(found)
+    accounts = _accounts(settings, found)
     report = found.directory / REPORT
     records = RoundRecords(
         statements=found.journal.statements(),
@@ -99,10 +91,10 @@ def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
     return published.path
 
 
-def _accounts(found: OpenRound) -> list[AttemptAccount]:
+def _accounts(settings: Settings, found: OpenRound) -> list[AttemptAccount]:
     """What the meter knows of every attempt, in the order of their intents."""
     histories = run_histories(found.journal.statements())
-    ledger = SqliteLedger(found.directory / "ledger.sqlite", SystemClock())
+    ledger = ledger_of(settings, found.directory, found.digest).open(SystemClock())
     try:
         return [ledger.account(AttemptId(a.attempt_id)) for h in histories.values() for a in h.attempts]
     finally:

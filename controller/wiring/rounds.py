@@ -15,7 +15,6 @@ from controller.adapters.doctor import disk
 from controller.adapters.files_durable import sync_directory
 from controller.adapters.git_patch import GitPatches
 from controller.adapters.journal_sql import SqlJournal
-from controller.adapters.ledger_sqlite import SqliteLedger
 from controller.adapters.registries import registry_hosts
 from controller.adapters.round_lock import round_lock
 from controller.adapters.system_clock import SystemClock
@@ -31,6 +30,7 @@ from controller.freeze import load_frozen
 from controller.harnesses import HARNESSES
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
 from controller.settings import Settings
+from controller.wiring.ledgers import ledger_of
 from controller.wiring.services import RoundServices
 from controller.wiring.tasks import load_bundle, task_directories
 from controller.wiring.tools import image_digests, local_files, make_pool, publisher
@@ -100,10 +100,11 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
     }
     scripts = {name: directory / "rehearsal.json" for name, directory in directories.items()}
     with round_lock(found.directory):
-        services = RoundServices(settings, found.directory, found.manifest, scripts)
+        place = ledger_of(settings, found.directory, found.digest)
+        services = RoundServices(settings, found.directory, found.manifest, scripts, place)
         clock = SystemClock()
         with services.running():
-            ledger = SqliteLedger(services.ledger_file, clock)
+            ledger = place.open(clock)
             artifacts = FsArtifacts(services.artifacts_dir, services.grants_file, clock)
             try:
                 yield World(
@@ -124,6 +125,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
                     egress_socket=str(services.egress_socket),
                     owner=f"{found.manifest.round_id}@{os.uname().nodename}",
                     epoch=_next_epoch(found),
+                    rate_card_in_use=services.rate_card_in_use,
                     probe_names=registry_hosts(),
                 )
             finally:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import socket
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -21,12 +22,14 @@ from controller.adapters.services import Service
 from controller.api import ResultsConfig
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
-from controller.errors import FairtrialError, InvalidInput
+from controller.errors import FairtrialError, InvalidInput, LedgerUnavailable
 from controller.proxy.config import MeterConfig
 from controller.settings import Settings
+from controller.wiring.ledgers import LedgerPlace
 
 UPSTREAMS: Final = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 PROBE_SECONDS: Final = 2.0
+HEALTH_BYTES_MAX: Final = 4096
 LONGEST_SOCKET: Final = "results.sock"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]+")
 
@@ -34,11 +37,19 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]+")
 class RoundServices:
     """Where the services of one round listen, and how they are started and ended."""
 
-    def __init__(self, settings: Settings, round_dir: Path, manifest: RoundManifest, scripts: dict[str, Path]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        round_dir: Path,
+        manifest: RoundManifest,
+        scripts: dict[str, Path],
+        ledger: LedgerPlace,
+    ) -> None:
         self._settings = settings
         self._round_dir = round_dir
         self._manifest = manifest
         self._scripts = scripts
+        self._ledger = ledger
         self._sockets = runtime_directory(settings, round_dir)
         self.directory = round_dir / "services"
 
@@ -48,16 +59,23 @@ class RoundServices:
         return self._sockets / "egress.sock"
 
     @property
-    def ledger_file(self) -> Path:
-        return self._round_dir / "ledger.sqlite"
-
-    @property
     def artifacts_dir(self) -> Path:
         return self._round_dir / "artifacts"
 
     @property
     def grants_file(self) -> Path:
         return self._round_dir / "grants.sqlite"
+
+    def rate_card_in_use(self) -> str:
+        """Digest of the card that the running meter prices by. Raises LedgerUnavailable when it does not tell."""
+        try:
+            told = json.loads(_health(self._sockets / "meter.sock").partition(b"\r\n\r\n")[2])
+            return str(told["rate_card_digest"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise LedgerUnavailable(
+                f"the meter does not say by which rate card it prices: {type(error).__name__}",
+                remedy="Read services/meter.log in the round's directory, then run `fairtrial resume ROUND`.",
+            ) from error
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -86,7 +104,8 @@ class RoundServices:
             services.append(self._ours("rehearsal", self._rehearsal_config()))
         meter = MeterConfig(
             socket=str(self._sockets / "meter.sock"),
-            ledger=str(self.ledger_file),
+            ledger=self._ledger.location,
+            ledger_schema=self._ledger.schema_name,
             rate_card=str(self._write("rate-card", self._manifest.rate_card)),
             upstreams=upstreams,
             keys=str(self._settings.keys_dir / "providers.json") if providers - {"rehearsal"} else None,
@@ -106,7 +125,9 @@ class RoundServices:
     def _ours(self, name: str, config: MeterConfig | ResultsConfig | RehearsalConfig) -> Service:
         path = self._write(name, config)
         argv = [sys.executable, "-m", "controller.cli", "serve", name, "--config", str(path)]
-        return self._service(name, argv, Path(config.socket))
+        # libpq's variables name the password file and the certificates; nobody but the meter opens a database.
+        database = {key: value for key, value in os.environ.items() if name == "meter" and key.startswith("PG")}
+        return self._service(name, argv, Path(config.socket), database)
 
     def _egress(self) -> Service:
         proxy = EgressProxy(
@@ -119,13 +140,16 @@ class RoundServices:
         proxy.validate(proxy.write(path))
         return self._service("egress", list(proxy.argv(path)), self.egress_socket)
 
-    def _service(self, name: str, argv: list[str], listens: Path) -> Service:
+    def _service(
+        self, name: str, argv: list[str], listens: Path, environment: Mapping[str, str] | None = None
+    ) -> Service:
         return Service(
             name,
             argv,
             directory=self.directory,
             lifetime_seconds=self._settings.service_lifetime_seconds,
             ready=_healthy(listens),
+            environment=environment,
         )
 
     def _write(self, name: str, config: Record) -> Path:
@@ -145,15 +169,23 @@ def _healthy(path: Path) -> Callable[[], bool]:
 
     def ask() -> bool:
         try:
-            with socket.socket(socket.AF_UNIX) as link:
-                link.settimeout(PROBE_SECONDS)
-                link.connect(str(path))
-                link.sendall(b"GET /healthz HTTP/1.1\r\nHost: fairtrial\r\nConnection: close\r\n\r\n")
-                return link.recv(64).startswith((b"HTTP/1.1 200", b"HTTP/1.0 200"))
+            return _health(path).startswith((b"HTTP/1.1 200", b"HTTP/1.0 200"))
         except OSError:
             return False
 
     return ask
+
+
+def _health(path: Path) -> bytes:
+    """The service's whole answer to `GET /healthz`, which is short. Raises OSError."""
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(PROBE_SECONDS)
+        link.connect(str(path))
+        link.sendall(b"GET /healthz HTTP/1.1\r\nHost: fairtrial\r\nConnection: close\r\n\r\n")
+        answer = b""
+        while len(answer) < HEALTH_BYTES_MAX and (part := link.recv(HEALTH_BYTES_MAX)):
+            answer += part
+        return answer
 
 
 def runtime_directory(settings: Settings, round_dir: Path) -> Path:

@@ -54,7 +54,7 @@ def _started(simulation: Simulation, epoch: int) -> None:
 
 def _release(simulation: Simulation, out: Path) -> Published:
     manifest, recompute = simulation.frozen.manifest, HarnessRoundRecompute()
-    rounds.settle(manifest, simulation.journal, simulation.clock)
+    simulation.settle()
     statements = simulation.journal.statements()
     dataset = recompute.dataset(manifest, simulation.frozen.digest, statements)
     (simulation.directory / "dataset.jsonl").write_bytes(dataset)

@@ -92,7 +92,7 @@ def test_an_operators_stop_lets_nothing_new_start_and_a_resume_takes_it_back(tmp
 def test_a_closed_round_never_grows(tmp_path: Path) -> None:
     simulation = Simulation(tmp_path)
     rounds.stop(simulation.journal, simulation.clock, "small", "enough")
-    rounds.settle(simulation.frozen.manifest, simulation.journal, simulation.clock)
+    simulation.settle()
     statements = simulation.journal.statements()
     with pytest.raises(InvalidInput, match="closed"):
         rounds.start(simulation.world(), fleet_size=1, on_progress=lambda status: None)

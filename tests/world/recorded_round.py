@@ -35,7 +35,7 @@ from controller.freeze.plan import PlanArm, RoundPlan
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
 from controller.publish import RoundRecords
 from controller.schedule import allocation
-from controller.settle import settle_attempt, settle_round
+from controller.settle import settle_attempt, settle_round, settled_usd
 from tests.world.clock import StepClock
 from tests.world.signer import FixedSigner
 
@@ -206,7 +206,7 @@ def conducted(directory: Path, *, stories: Mapping[int, tuple[Try, ...]] = STORI
     for run, tries in zip(frozen.manifest.schedule, stories.values(), strict=False):
         settled[run.id] = [_conduct(found, run, number, one) for number, one in enumerate(tries, start=1)]
         _score(found, run, tries, settled[run.id])
-    found.close(settle_round(settled))
+    found.close(settle_round(settled, floors=[settled_usd(found.ledger)]))
     return found
 
 
@@ -228,7 +228,7 @@ def _conduct(found: RecordedRound, run: LogicalRun, number: int, one: Try) -> bo
     if one.passes is not None:
         _judge(found, name, one.passes)
     account = _account(found, run, name, one)
-    settled = settle_attempt(account)
+    settled = settle_attempt(account, observed_models=("m-1",))
     found.log(StatementKind.ATTEMPT_SETTLED, name, settled)
     classified = bodies.AttemptClassified(
         run=run.id,

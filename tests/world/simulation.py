@@ -17,6 +17,7 @@ from controller.adapters.files_durable import LocalFiles
 from controller.authorize import authorize
 from controller.conductor import running
 from controller.conductor.attempt import ATTEMPT_STEPS
+from controller.conductor.settlement import Books, UsageReports, close, draw_up
 from controller.conductor.world import World, token_sha256
 from controller.domain.authorization import Caps
 from controller.domain.ids import AttemptId, RequestId, sha256_digest
@@ -133,6 +134,7 @@ class Simulation:
         replicates: int = 1,
         end: Callable[[str, int], EndKind] = lambda run, number: EndKind.NORMAL,
         passes: Callable[[str, int], bool] = lambda run, number: True,
+        observed: Callable[[str, int], str] = lambda run, number: "m-1",
         caps: Caps | None = None,
     ) -> None:
         self.clock = StepClock(recorded_round.START)
@@ -150,13 +152,14 @@ class Simulation:
             round_id=self.frozen.manifest.round_id,
             expires_at=InstantMs(self.clock.now() + 10**9),
         )
+        self.rate_card_in_use = self.frozen.manifest.rate_card_digest
         self.journal = MemoryJournal()
         self.pool = FakePool(self.clock)
         self.ledger = MemoryLedger(self.clock)
         self.artifacts = MemoryArtifacts(self.clock)
         self.started: Counter[str] = Counter()  # how often each attempt's harness was started
         self.ended: set[str] = set()
-        self._end, self._passes = end, passes
+        self._end, self._passes, self._observed = end, passes, observed
         self._names: dict[str, tuple[str, int]] = {}
 
     def world(self, effects: Effects | None = None) -> World:
@@ -182,6 +185,7 @@ class Simulation:
             egress_socket="/run/none.sock",
             owner="tests",
             epoch=starts + 1 + self._controllers(),
+            rate_card_in_use=lambda: self.rate_card_in_use,
             execute=lambda sandbox, order: self._execute(sandbox, order, watch),
             verify=self._verify,
         )
@@ -203,6 +207,12 @@ class Simulation:
             for step in ATTEMPT_STEPS:
                 if runner.act(run_id, planned, step.name) == running.HALTED:
                     return running.HALTED
+
+    def settle(self, usage: UsageReports | None = None) -> Books:
+        """Close the books."""
+        books = draw_up(self.frozen.manifest, self.journal, self.ledger, self.clock, usage=usage)
+        close(books, self.journal, self.clock)
+        return books
 
     def after_kill(self, aftermath: Aftermath) -> None:
         """What the machines of a killed controller do while nobody watches."""
@@ -268,14 +278,16 @@ class Simulation:
         refused = self.ledger.accept(row, estimate_usd="0.01")
         assert refused is None, refused
         self.ledger.mark_sent(request_id)
+        usage = Usage(tokens={"in": 1_000, "out": 100})
+        model = self._observed(*self.cell(name))
         end = RequestEnd(
-            state=RequestState.SETTLED,
+            state=RequestState.SETTLED if model == "m-1" else RequestState.UNKNOWN,
             ended_at=self.clock.now(),
             status=200,
             provider_message_id=request_id,
-            observed_model="m-1",
-            usage=Usage(tokens={"in": 1_000, "out": 100}),
-            usd="0.003",
+            observed_model=model,
+            usage=usage,
+            usd="0.003" if model == "m-1" else None,
         )
         self.ledger.finish(request_id, end)
 

@@ -53,7 +53,8 @@ class StopRules(Record):
 
     excused_percent_max: int = Field(default=5, ge=0, le=100)  # infrastructure and provider errors, of all attempts
     attempts_before_share: int = Field(default=40, ge=1)
-    events: tuple[str, ...] = ("authorization", "error-share", "operator")  # caps used up, too many errors, a person
+    # Caps used up, too many errors, another model or other prices than were frozen, a person.
+    events: tuple[str, ...] = ("authorization", "error-share", "observed-model", "operator", "rate-card")
 
 
 class HarnessRoundManifest(RoundManifest):

@@ -9,6 +9,7 @@ import pytest
 from controller.adapters.files_durable import LocalFiles
 from controller.conductor.recompute import HarnessRoundRecompute
 from controller.domain import bodies
+from controller.domain.provider_report import Figure
 from controller.domain.statement import StatementKind
 from controller.errors import InvalidInput, NotPublishable, RoundNotFound
 from controller.evidence import bundle
@@ -82,7 +83,8 @@ def test_a_stopped_round_may_be_published_as_incomplete(tmp_path: Path) -> None:
             path.unlink()
     found.log(StatementKind.OPERATOR_ACT, "small", bodies.OperatorAct(act="stop", note="enough"))
     total = next(row for row in found.statements if row.kind is StatementKind.ATTEMPT_SETTLED).body
-    found.close(bodies.RoundSettled(attempts=1, requests=total["requests"], usd=total["usd"], invalid_runs=()))
+    figures = {"usd": total["usd"], "floor_usd": total["usd"], "figure": Figure.EXACT}
+    found.close(bodies.RoundSettled(attempts=1, requests=total["requests"], invalid_runs=(), **figures))
     report = _publish(found).report
     assert report.passed
     assert "7 halted or stopped" in report.steps[5].detail

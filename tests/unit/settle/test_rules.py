@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from controller.domain.bodies import AttemptSettled
 from controller.domain.ids import AttemptId, LogicalRunId, RequestId
 from controller.domain.instant import InstantMs
+from controller.domain.money import sum_usd
+from controller.domain.provider_report import Figure
 from controller.domain.usage import AttemptAccount, MeteredRequest, RequestState, Usage, ZeroBillProof
-from controller.settle import settle_attempt, settle_round
-from controller.settle.rules import sum_usd
+from controller.settle import settle_attempt as settle_attempt_of_lane
+from controller.settle import settle_round
 
 
 def row(sequence: int, state: RequestState, *, usd: str | None = None, counts: bool = True) -> MeteredRequest:
@@ -37,6 +40,10 @@ def row(sequence: int, state: RequestState, *, usd: str | None = None, counts: b
 
 def account(*rows: MeteredRequest) -> AttemptAccount:
     return AttemptAccount(attempt_id=AttemptId("att-1"), requests=rows, refusals=(), open=False)
+
+
+def settle_attempt(found: AttemptAccount) -> AttemptSettled:
+    return settle_attempt_of_lane(found, observed_models=("m",))
 
 
 def test_an_attempt_without_requests_cost_exactly_nothing() -> None:
@@ -73,10 +80,23 @@ def test_a_zero_bill_proof_settles_and_a_free_count_is_outside_the_sixty() -> No
 def test_an_unknown_attempt_poisons_its_round_and_names_the_run() -> None:
     good = settle_attempt(account(row(1, RequestState.SETTLED, usd="0.25")))
     bad = settle_attempt(account(row(1, RequestState.UNKNOWN)))
-    total = settle_round({"b.x.r1": [bad, good], "a.x.r1": [good]})
+    total = settle_round({"b.x.r1": [bad, good], "a.x.r1": [good]}, floors=["0.25", "0.25"])
     assert total.usd is None
+    assert (total.floor_usd, total.figure) == ("0.5", Figure.FLOOR)
     assert total.invalid_runs == ("b.x.r1",)
-    assert settle_round({"a.x.r1": [good, good]}).usd == "0.5"
+    known = settle_round({"a.x.r1": [good, good]}, floors=["0.5"])
+    assert (known.usd, known.floor_usd, known.figure) == ("0.5", "0.5", Figure.EXACT)
+
+
+def test_a_sum_with_assigned_usage_is_an_estimate() -> None:
+    good = settle_attempt(account(row(1, RequestState.SETTLED, usd="0.25")))
+    assert settle_round({"a.x.r1": [good]}, floors=["0.25"], estimated=True).figure is Figure.ESTIMATED
+
+
+def test_answers_of_another_model_are_counted_by_its_name() -> None:
+    strange = row(2, RequestState.UNKNOWN).model_copy(update={"observed_model": "m-2"})
+    settled = settle_attempt(account(row(1, RequestState.SETTLED, usd="0.5"), strange))
+    assert settled.off_lane_models == {"m-2": 1}
 
 
 def test_sum_of_nothing_is_zero_and_of_unknown_is_unknown() -> None:
