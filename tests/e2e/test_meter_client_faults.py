@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
+import anthropic
+import openai
 import pytest
+from google.genai import errors as genai_errors
 
 from controller.domain.limits import SpendLimits
 from controller.domain.usage import MeteredRequest, RequestState
@@ -35,6 +38,13 @@ def only(rig: ClientRig) -> MeteredRequest:
     return request
 
 
+def headers_of(error: BaseException) -> Mapping[str, str]:
+    """The answer's headers as the SDK's own error holds them."""
+    assert isinstance(error, (anthropic.APIStatusError, openai.APIStatusError, genai_errors.APIError))
+    headers: Mapping[str, str] = error.response.headers
+    return headers
+
+
 @pytest.mark.parametrize("fate", ["429", "500", "529"])
 @pytest.mark.parametrize("sdk", SDKS, ids=str)
 def test_an_error_status_reaches_the_client_as_it_was(rig: ClientRig, sdk: Sdk, fate: Fate) -> None:
@@ -43,7 +53,7 @@ def test_an_error_status_reaches_the_client_as_it_was(rig: ClientRig, sdk: Sdk, 
     with pytest.raises(Exception, match="scripted failure") as failed:
         sdk.ask(call)
     assert status_of(failed.value) == int(fate)
-    headers = getattr(failed.value, "response").headers
+    headers = headers_of(failed.value)
     assert headers["retry-after"] == "1" and headers["x-request-id"] == "req_scripted"
     request = only(rig)
     assert request.status == int(fate)

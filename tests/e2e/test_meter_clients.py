@@ -64,7 +64,9 @@ def test_an_sdk_gets_its_answer_and_the_ledger_the_exact_amount(rig: ClientRig, 
     assert PROVIDER_KEY in str(received.headers) and PROVIDER_KEY not in str(sent)
 
 
-@pytest.mark.parametrize(("sdk", "count"), [(ANTHROPIC, count_anthropic), (GEMINI, count_gemini)], ids=["anthropic", "gemini"])
+@pytest.mark.parametrize(
+    ("sdk", "count"), [(ANTHROPIC, count_anthropic), (GEMINI, count_gemini)], ids=["anthropic", "gemini"]
+)
 def test_an_sdk_counts_tokens_for_nothing(rig: ClientRig, sdk: Sdk, count: Callable[[Call], int]) -> None:
     assert count(rig.open(sdk)) == 17
     (request,) = rig.account().requests

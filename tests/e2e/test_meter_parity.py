@@ -1,8 +1,8 @@
-"""Prompt-cache parity: a conversation through the meter is the conversation that the provider would have had without it."""
+"""Prompt-cache parity: a conversation through the meter is the one that the provider would have had without it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -91,7 +91,7 @@ def test_the_simulated_cache_notices_one_byte_and_one_header(rig: ClientRig) -> 
     headers = {"anthropic-beta": "one"}
     cache = rig.provider.cache
 
-    def read(changed: dict[str, object], **with_headers: str) -> int:
+    def read(changed: Mapping[str, object], **with_headers: str) -> int:
         cache.forget()
         cache.count("/v1/chat/completions", headers, request, output=1)
         return cache.count("/v1/chat/completions", headers | with_headers, changed, output=1).cache_read

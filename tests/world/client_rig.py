@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from controller.domain.rate_card import RateBand, RateCard, RateRow
+from controller.domain.rate_card import RateBand, RateCard, RateRow, TokenClass
 from controller.domain.usage import AttemptAccount, Dialect
 from tests.world.processes import MODEL, MeterRig, short_directory
 from tests.world.scripted_provider import ScriptedProvider
@@ -17,7 +17,7 @@ from tests.world.wire import Tap
 
 PROVIDER_KEY = "provider-key-0123456789"
 # Invented. Every class has a price of its own, so that no two can be confused unseen.
-NANO_USD_PER_MILLION = {
+NANO_USD_PER_MILLION: dict[TokenClass, int] = {
     "in": 4_000_000_000,
     "read": 400_000_000,
     "w5m": 5_000_000_000,

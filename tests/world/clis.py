@@ -35,7 +35,7 @@ FILE_TEXT = "answer = 42\n"
 
 
 def installed_clients() -> Path:
-    """The `node_modules` of the lock, installed on first use. Skips the test, with the reason, where that is not possible."""
+    """The `node_modules` of the lock, installed on first use. Skips with the reason where that can't be done."""
     files = [LOCK / "package.json", LOCK / "package-lock.json"]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     home = CACHE / digest[:16]

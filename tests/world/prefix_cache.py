@@ -47,7 +47,9 @@ class PrefixCache:
 
 def _prompt(request: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """The prompt, and the part of it that may be cached: up to the last mark, or all where there are no marks."""
-    blocks = [block for name in ("tools", "instructions", "system", "systemInstruction") for block in _list(request, name)]
+    blocks = [
+        block for name in ("tools", "instructions", "system", "systemInstruction") for block in _list(request, name)
+    ]
     for message in [item for name in ("messages", "input", "contents") for item in _list(request, name)]:
         content = message.get("content") if isinstance(message, dict) else None
         parts = content if isinstance(content, list) else [message]

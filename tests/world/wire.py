@@ -82,7 +82,7 @@ class Tap:
 
 
 class Trap:
-    """Stands where a proxy to everywhere would: it keeps the first line of whatever asks for the way out, and hangs up."""
+    """Stands where a proxy to everywhere would: it keeps the first line of what asks for the way out, and hangs up."""
 
     def __enter__(self) -> Trap:
         self.caught: list[bytes] = []
