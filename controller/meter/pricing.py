@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Final
 
 from controller.domain.money import UsdText, usd_to_text
 from controller.domain.rate_card import RateCard
 from controller.domain.rating import Rate, RateKey, band_for, find_rate, price, prompt_tokens
 from controller.domain.record import Record
+from controller.domain.usage import Usage
 from controller.errors import InvalidInput, UnpricedUsage
 from controller.meter.dialects import READERS, Reading
 
@@ -87,12 +89,14 @@ def price_usage(dialect: str, payload: object, card: RateCard) -> Priced:
     reading = read_payload(dialect, payload)
     if reading.zero_bill_rule is not None:
         return Priced(classes={}, units={}, multiplier="1", usd="0", zero_bill_rule=reading.zero_bill_rule)
+    if reading.error is not None:
+        raise UnpricedUsage(reading.error)
     if reading.usage is None:
         raise UnpricedUsage("the payload carries no usage object, and missing usage is not zero")
     host = payload.get("host") if isinstance(payload, dict) else None
     geo = REGIONAL_HOSTS.get(str(host), reading.geo)
     key, rate = _rate(card, reading, geo)
-    usd = price(reading.usage, rate)
+    usd = cost(reading, rate)
     band = band_for(rate.row, prompt_tokens(reading.usage))
     return Priced(
         classes={str(name): count for name, count in reading.usage.tokens.items()},
@@ -101,6 +105,17 @@ def price_usage(dialect: str, payload: object, card: RateCard) -> Priced:
         usd=usd_to_text(usd),
         row=MatchedRow(**key.model_dump(), band_over=band.over),
     )
+
+
+def cost(reading: Reading, rate: Rate) -> Fraction:
+    """The exact cost in USD of an answer with usage.
+
+    Raises UnpricedUsage as `price`, and when counters that sum up several prompts meet prices by the length of each.
+    """
+    usage = reading.usage or Usage(tokens={})
+    if reading.samplings > 1 and band_for(rate.row, prompt_tokens(usage)) != rate.row.bands[0]:
+        raise UnpricedUsage("usage.iterations: which of the prompts are longer than the price's threshold is not known")
+    return price(usage, rate)
 
 
 def _rate(card: RateCard, reading: Reading, geo: str) -> tuple[RateKey, Rate]:

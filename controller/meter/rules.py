@@ -10,10 +10,11 @@ from typing import Any, Final
 from controller.domain.money import UsdText, usd_to_text
 from controller.domain.plan import REHEARSAL_PROVIDER
 from controller.domain.rate_card import RateCard
-from controller.domain.rating import RateKey, find_rate, find_row, price, price_ceiling
+from controller.domain.rating import RateKey, find_rate, find_row, price_ceiling
 from controller.domain.usage import RequestState, Usage, ZeroBillProof
 from controller.errors import UnpricedUsage
 from controller.meter.dialects import Reader, Reading
+from controller.meter.pricing import cost
 
 BYTES_PER_TOKEN_LEAST: Final = 3  # text and code run at about 4; used only to bound what is in flight
 OUTPUT_TOKENS_UNDECLARED: Final = 32_000  # assumed in flight when a request names no output limit of its own
@@ -86,9 +87,21 @@ class Ending:
     reading: Reading | None = None
 
 
-def ending(exchange: Exchange, reader: Reader | None, lane: LaneTerms, card: RateCard, *, free: bool) -> Ending:
-    """Decide the final state. `free` marks token counting, which the provider documents as free of charge."""
-    decided = _decided(exchange, reader, lane, card, free=free)
+def ending(
+    exchange: Exchange,
+    reader: Reader | None,
+    lane: LaneTerms,
+    card: RateCard,
+    *,
+    free: bool,
+    asks_lifetime: bool = False,
+) -> Ending:
+    """Decide the final state.
+
+    `free` marks token counting, which the provider documents as free of charge; `asks_lifetime` a request whose cache
+    writes shall live for another time than the provider's default.
+    """
+    decided = _decided(exchange, reader, lane, card, free=free, asks_lifetime=asks_lifetime)
     return replace(decided, note=_plain(decided.note))
 
 
@@ -98,7 +111,9 @@ def _plain(note: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def _decided(exchange: Exchange, reader: Reader | None, lane: LaneTerms, card: RateCard, *, free: bool) -> Ending:
+def _decided(
+    exchange: Exchange, reader: Reader | None, lane: LaneTerms, card: RateCard, *, free: bool, asks_lifetime: bool
+) -> Ending:
     if not exchange.connected:
         note = f"no connection was made: {exchange.fault}"
         return Ending(RequestState.ZERO_BILL, note=note, usd="0", proof=ZeroBillProof.NEVER_SENT)
@@ -114,10 +129,13 @@ def _decided(exchange: Exchange, reader: Reader | None, lane: LaneTerms, card: R
     try:
         reading = reader.reading()
     except UnpricedUsage as error:
-        return Ending(RequestState.UNKNOWN, note=str(error))
+        return Ending(RequestState.UNKNOWN, note=str(error), reading=reader.seen())
     except Exception as error:
         # A defect of ours must not leave a request without an ending.
         return Ending(RequestState.UNKNOWN, note=f"the meter failed to read the usage ({type(error).__name__})")
+    if reading.assumes_lifetime and asks_lifetime:
+        note = "the request asked for another lifetime of its cache writes, and the answer does not say which they got"
+        return Ending(RequestState.UNKNOWN, note=note, usage=reading.usage, reading=reading)
     return _answered(exchange, reading, lane, card)
 
 
@@ -155,7 +173,7 @@ def _answered(exchange: Exchange, reading: Reading, lane: LaneTerms, card: RateC
         return Ending(RequestState.UNKNOWN, note=note, usage=reading.usage, reading=reading)
     key = RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier, speed=reading.speed, geo=reading.geo)
     try:
-        usd = usd_to_text(price(reading.usage, find_rate(card, key)))
+        usd = usd_to_text(cost(reading, find_rate(card, key)))
     except UnpricedUsage as error:
         return Ending(RequestState.UNKNOWN, note=str(error), usage=reading.usage, reading=reading)
     note = "" if is_whole else f"after the end of the stream: {exchange.fault}"

@@ -122,7 +122,14 @@ class Relay:
             exchange, reader = await self._exchange(job, passing)
         except asyncio.CancelledError:
             exchange = Exchange(connected=True, fault="the meter was stopped before the answer was final")
-        final = ending(exchange, reader, job.lane, self._card, free=not job.row.counts)
+        final = ending(
+            exchange,
+            reader,
+            job.lane,
+            self._card,
+            free=not job.row.counts,
+            asks_lifetime=job.admitted.asks_lifetime,
+        )
         try:
             recorded = await self._books.finish(job.row, self._end(job, exchange, final))
         except LedgerUnavailable:
@@ -173,15 +180,16 @@ class Relay:
 
     def _end(self, job: Job, exchange: Exchange, final: Ending) -> RequestEnd:
         reading = final.reading
+        served = reading if reading is not None and reading.usage is not None else None
         return RequestEnd(
             state=final.state,
             ended_at=max(self._clock.now(), job.row.accepted_at),
             status=exchange.status,
             provider_message_id=reading.message_id if reading else None,
             observed_model=reading.model if reading else None,
-            served_tier=reading.tier if reading else None,
-            served_speed=reading.speed if reading else None,
-            served_geo=reading.geo if reading else None,
+            served_tier=served.tier if served else None,
+            served_speed=served.speed if served else None,
+            served_geo=served.geo if served else None,
             usage=final.usage,
             usd=final.usd,
             zero_bill_proof=final.proof,

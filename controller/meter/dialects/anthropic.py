@@ -6,6 +6,7 @@ Sources: the provider's pricing, prompt-caching, streaming and refusals pages, a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from controller.errors import UnpricedUsage
@@ -91,6 +92,17 @@ class AnthropicReader:
                 merged[key] = value
         self._usage = merged
 
+    def seen(self) -> Reading:
+        """Which response it is, and its usage as it came; see Reader."""
+        return Reading(
+            complete=self._complete and self._error is None,
+            final=self._ended,
+            message_id=text_or_none(self._message.get("id")),
+            model=text_or_none(self._message.get("model")),
+            raw=self._usage or {},
+            error=self._error,
+        )
+
     def reading(self) -> Reading:
         """What the response said; see Reader."""
         if self._container is not None:
@@ -98,18 +110,13 @@ class AnthropicReader:
         raw = self._usage or {}
         counted = None if self._usage is None else usage_of(raw)
         refused = self._stop_reason == "refusal" and not self._output_begun
-        return Reading(
-            complete=self._complete and self._error is None,
-            final=self._ended,
+        return replace(
+            self.seen(),
             usage=counted.usage if counted else None,
-            message_id=text_or_none(self._message.get("id")),
-            model=text_or_none(self._message.get("model")),
             tier=label(raw, "service_tier", {}, "standard"),
             speed=label(raw, "speed", {}, "standard"),
             geo=label(raw, "inference_geo", GEOS, "global"),
             assumes_lifetime=counted.assumes_lifetime if counted else False,
             samplings=counted.samplings if counted else 1,
             zero_bill_rule=REFUSAL_RULE if refused and self._complete else None,
-            raw=raw,
-            error=self._error,
         )

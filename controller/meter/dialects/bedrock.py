@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from controller.domain.usage import Usage
@@ -92,17 +93,20 @@ class BedrockReader:
         self._metadata = metadata
         self._seen = isinstance(metadata.get("usage"), dict)
 
+    def seen(self) -> Reading:
+        """The usage as it came; a Converse answer names neither itself nor its model. See Reader."""
+        raw = dict(self._metadata["usage"]) if self._seen else {}
+        complete = self._seen and self._error is None
+        return Reading(complete=complete, final=self._seen, raw=raw, error=self._error)
+
     def reading(self) -> Reading:
         """What the response said; see Reader."""
-        raw = dict(self._metadata["usage"]) if self._seen else {}
-        counted = usage_of(raw) if self._seen else None
-        return Reading(
-            complete=self._seen and self._error is None,
-            final=self._seen,
+        seen = self.seen()
+        counted = usage_of(seen.raw) if self._seen else None
+        return replace(
+            seen,
             usage=counted.usage if counted else None,
             tier=label(section(self._metadata, "serviceTier", where=METADATA), "type", TIERS, "standard"),
             speed=label(section(self._metadata, "performanceConfig", where=METADATA), "latency", {}, "standard"),
             assumes_lifetime=counted.assumes_lifetime if counted else False,
-            raw=raw,
-            error=self._error,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from controller.errors import UnpricedUsage
@@ -46,21 +47,24 @@ class GeminiReader:
         self._tier = payload.get("serviceTier") or self._tier
         self._grounded = self._grounded or any(candidate.get("groundingMetadata") for candidate in _candidates(payload))
 
+    def seen(self) -> Reading:
+        """Which response it is, and its usage as it came; see Reader."""
+        return Reading(
+            complete=self._complete and self._error is None,
+            message_id=text_or_none(self._id),
+            model=text_or_none(self._model),
+            raw=self._raw or {},
+            error=self._error,
+        )
+
     def reading(self) -> Reading:
         """What the response said; see Reader."""
         if self._grounded:
             raise UnpricedUsage("groundingMetadata: grounding is charged per call, and no field says how often")
         raw = dict(self._raw or {})
         said = {"serviceTier": raw.pop("serviceTier", None) or self._tier}
-        return Reading(
-            complete=self._complete and self._error is None,
-            usage=None if self._raw is None else usage_of(raw).usage,
-            message_id=text_or_none(self._id),
-            model=text_or_none(self._model),
-            tier=_tier(said, raw),
-            raw=self._raw or {},
-            error=self._error,
-        )
+        usage = None if self._raw is None else usage_of(raw).usage
+        return replace(self.seen(), usage=usage, tier=_tier(said, raw))
 
 
 def _tier(said: Mapping[str, Any], raw: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from controller.meter.dialects.reading import (
     check_usage,
     counter,
     entries,
+    needed,
     tokens_of,
 )
 
@@ -43,6 +44,7 @@ TRAFFIC: Final = {
 def usage_of(raw: Mapping[str, Any]) -> Counted:
     """Disjoint classes of one `usageMetadata`. Raises UnpricedUsage when its totals contradict their parts."""
     check_usage(raw, KNOWN)
+    needed(raw, "promptTokenCount")
     prompt, cached, candidates, tools = (counter(raw, name) for name in SPLIT)
     by_prompt, by_cache, by_candidates, by_tools = (_modalities(raw, name) for name in SPLIT)
     thoughts = counter(raw, "thoughtsTokenCount")

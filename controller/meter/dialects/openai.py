@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from controller.domain.usage import Usage
@@ -64,21 +65,24 @@ class ChatReader:
         if isinstance(payload.get("usage"), dict):
             self._raw = dict(payload["usage"])
 
-    def reading(self) -> Reading:
-        """What the response said; see Reader."""
-        raw = self._raw
-        counted = None if raw is None else chat_usage_of(raw)
+    def seen(self) -> Reading:
+        """Which response it is, and its usage as it came; see Reader."""
         return Reading(
-            complete=raw is not None and (self._done or self._final_usage) and self._error is None,
+            complete=self._raw is not None and (self._done or self._final_usage) and self._error is None,
             final=self._ended,
-            usage=counted.usage if counted else None,
             message_id=text_or_none(self._id),
             model=text_or_none(self._model),
-            tier=label({"service_tier": self._service_tier}, "service_tier", TIERS, "standard", where="response"),
-            assumes_lifetime=counted.assumes_lifetime if counted else False,
-            raw=raw or {},
+            raw=self._raw or {},
             error=self._error,
         )
+
+    def reading(self) -> Reading:
+        """What the response said; see Reader."""
+        tier = label({"service_tier": self._service_tier}, "service_tier", TIERS, "standard", where="response")
+        if self._raw is None:
+            return replace(self.seen(), tier=tier)
+        counted = chat_usage_of(self._raw)
+        return replace(self.seen(), usage=counted.usage, assumes_lifetime=counted.assumes_lifetime, tier=tier)
 
 
 class ResponsesReader:
@@ -123,24 +127,25 @@ class ResponsesReader:
         self._response |= {key: response[key] for key in kept if response.get(key) is not None}
         self._items |= item_kinds(response.get("output"))
 
-    def reading(self) -> Reading:
-        """What the response said; see Reader."""
-        said = self._response
-        raw = said.get("usage")
-        usage, assumes = None, False
-        if isinstance(raw, dict):
-            options = said.get("prompt_cache_options")
-            counted = responses_usage_of(raw, options.get("ttl") if isinstance(options, dict) else None)
-            usage = Usage(tokens=counted.usage.tokens, units=tool_units(said.get("tool_usage"), self._items))
-            assumes = counted.assumes_lifetime
+    def seen(self) -> Reading:
+        """Which response it is, and its usage as it came; see Reader."""
+        raw = self._response.get("usage")
         return Reading(
-            complete=usage is not None and self._complete and self._error is None,
+            complete=isinstance(raw, dict) and self._complete and self._error is None,
             final=self._ended,
-            usage=usage,
-            message_id=text_or_none(said.get("id")),
-            model=text_or_none(said.get("model")),
-            tier=label(said, "service_tier", TIERS, "standard", where="response"),
-            assumes_lifetime=assumes,
+            message_id=text_or_none(self._response.get("id")),
+            model=text_or_none(self._response.get("model")),
             raw=raw if isinstance(raw, dict) else {},
             error=self._error,
         )
+
+    def reading(self) -> Reading:
+        """What the response said; see Reader."""
+        said, seen = self._response, self.seen()
+        tier = label(said, "service_tier", TIERS, "standard", where="response")
+        if not isinstance(said.get("usage"), dict):
+            return replace(seen, tier=tier)
+        options = said.get("prompt_cache_options")
+        counted = responses_usage_of(seen.raw, options.get("ttl") if isinstance(options, dict) else None)
+        usage = Usage(tokens=counted.usage.tokens, units=tool_units(said.get("tool_usage"), self._items))
+        return replace(seen, usage=usage, assumes_lifetime=counted.assumes_lifetime, tier=tier)

@@ -54,6 +54,10 @@ class Reader(Protocol):
         """One server-sent event. Raises ValueError for data the dialect cannot mean."""
         ...
 
+    def seen(self) -> Reading:
+        """What the response said of itself so far, without its counters: known also when they can't be priced."""
+        ...
+
     def reading(self) -> Reading:
         """What the response said so far. Raises UnpricedUsage when its counters contradict themselves."""
         ...

@@ -90,3 +90,21 @@ def test_the_estimate_bounds_what_a_request_can_cost() -> None:
 def test_raw_usage_is_kept_unless_it_is_absurd() -> None:
     assert raw_usage_text({"b": 1, "a": None}) == '{"a":null,"b":1}'
     assert raw_usage_text({}) == raw_usage_text({"a": "x" * 70_000}) == ""
+
+
+def test_usage_that_is_not_understood_keeps_what_was_said() -> None:
+    raw = GOOD["usage"] | {"new_tokens": 1}
+    end = ending(WHOLE, read(GOOD | {"usage": raw}), LANE, CARD, free=False)
+    assert end.state is RequestState.UNKNOWN and end.reading is not None
+    assert (end.reading.raw, end.reading.message_id, end.reading.model) == (raw, "m", MODEL)
+    assert end.usage is None and end.reading.usage is None
+
+
+def test_the_default_lifetime_is_taken_only_when_no_other_was_asked_for() -> None:
+    unsplit = GOOD | {"usage": GOOD["usage"] | {"cache_creation_input_tokens": 10}}
+    assert "no price" in ending(WHOLE, read(unsplit), LANE, CARD, free=False).note  # the card prices no writes
+    end = ending(WHOLE, read(unsplit), LANE, CARD, free=False, asks_lifetime=True)
+    assert end.state is RequestState.UNKNOWN and "lifetime" in end.note
+    split = {"cache_creation_input_tokens": 0, "cache_creation": {"ephemeral_1h_input_tokens": 0}}
+    told = GOOD | {"usage": GOOD["usage"] | split}
+    assert ending(WHOLE, read(told), LANE, CARD, free=False, asks_lifetime=True).state is RequestState.SETTLED
