@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from controller.domain.ids import Digest, sha256_digest
-from controller.domain.instant import InstantMs
+from controller.domain.instant import InstantMs, instant_text
 from controller.domain.launch import LaunchContract
 from controller.domain.plan import Arm, LogicalRun, Seed, TaskEntry, cells
 from controller.domain.rate_card import RateCard
@@ -38,7 +38,7 @@ class FreezeInputs(Record):
 
 def manifest_of(inputs: FreezeInputs, *, at: InstantMs) -> HarnessRoundManifest:
     """The manifest. Raises InvalidPlan with one line per problem."""
-    found = [*problems(inputs)]
+    found = [*problems(inputs, at=at)]
     if found:
         raise InvalidPlan("\n".join(f"round {inputs.plan.round_id}: {problem}" for problem in found))
     plan = inputs.plan
@@ -71,11 +71,11 @@ def manifest_of(inputs: FreezeInputs, *, at: InstantMs) -> HarnessRoundManifest:
         raise InvalidPlan("\n".join(lines)) from error
 
 
-def problems(inputs: FreezeInputs) -> Iterator[str]:
+def problems(inputs: FreezeInputs, *, at: InstantMs) -> Iterator[str]:
     """What does not fit together, as `field: fault`."""
     yield from _task_problems(inputs)
     yield from _arm_problems(inputs)
-    yield from _lane_problems(inputs)
+    yield from _lane_problems(inputs, on=instant_text(at)[:10])
     if inputs.plan.seed not in (GENERATE, inputs.seed):
         yield "seed: differs from the plan's"
     expected = {str(cell[3]) for cell in cells(inputs.tasks, inputs.arms, inputs.plan.replicates)}
@@ -103,12 +103,14 @@ def _arm_problems(inputs: FreezeInputs) -> Iterator[str]:
             yield f"arms.{arm.id}.image_digest: image {arm.image!r} is baked with another digest, or not at all"
 
 
-def _lane_problems(inputs: FreezeInputs) -> Iterator[str]:
+def _lane_problems(inputs: FreezeInputs, *, on: str) -> Iterator[str]:
     used = {arm.lane for arm in inputs.plan.arms}
     for lane in inputs.plan.lanes:
         if lane.id not in used:
             yield f"lanes.{lane.id}: no arm uses it"
         try:
-            find_row(inputs.rate_card, RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier))
+            row = find_row(inputs.rate_card, RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier))
+            if not row.in_force(on):
+                yield f"lanes.{lane.id}: the rate card's prices of {lane.model} are not in force on {on}"
         except UnpricedUsage as error:
             yield f"lanes.{lane.id}: {error}"

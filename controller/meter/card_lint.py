@@ -45,6 +45,8 @@ CLASS_RATIOS: Final[Mapping[str, Ratios]] = {
     "openai": {"w30m": ("w30m-ratio", Fraction(5, 4)), "w12h": ("w12h-ratio", Fraction(5, 2))},
     "gemini": {"read": ("read-ratio", Fraction(1, 10))},
 }
+# Where a batch discounts tokens but, by the provider's own page, leaves cached ones at their standard price.
+CACHE_UNDISCOUNTED: Final = frozenset({("gemini", "batch")})
 # Above their threshold these providers double the prompt and charge half as much again for output.
 LONG_CONTEXT: Final = frozenset({"openai", "gemini"})
 LONG_IN: Final = Fraction(2)
@@ -162,6 +164,8 @@ def _band_findings(row: RateRow, band: RateBand, place: str) -> Iterator[Finding
 def _class_ratios(row: RateRow, band: RateBand, place: str) -> Iterator[Finding]:
     prices: Mapping[str, int] = {str(name): price for name, price in band.nano_usd_per_million.items()}
     plain = prices.get("in")
+    if (row.provider, row.tier) in CACHE_UNDISCOUNTED:
+        return
     for name, (rule, expected) in CLASS_RATIOS.get(row.provider, {}).items():
         if plain and name in prices and Fraction(prices[name], plain) != expected:
             yield _unlike(row, rule, f"{place}.{name}", Fraction(prices[name], plain), expected, "`in`")

@@ -68,9 +68,9 @@ def test_changed_foreign_and_absent_manifests_are_refused(tmp_path: Path) -> Non
         load_frozen(tmp_path / "round")
 
 
-def _problem(given: FreezeInputs) -> str:
+def _problem(given: FreezeInputs, at: InstantMs = InstantMs(0)) -> str:  # noqa: B008  a constant
     with pytest.raises(InvalidPlan) as caught:
-        manifest_of(given, at=InstantMs(0))
+        manifest_of(given, at=at)
     return str(caught.value)
 
 
@@ -112,6 +112,25 @@ def test_everything_that_does_not_fit_is_named_at_once() -> None:
 )
 def test_each_gap_is_named(changes: dict[str, Any], part: str) -> None:
     assert part in _problem(_with(**changes))
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "fits"),
+    [
+        ("2026-09-21", "2026-09-21", True),  # the day of START
+        ("2026-09-22", None, False),
+        (None, "2026-09-20", False),
+        (None, None, True),
+    ],
+)
+def test_prices_must_be_in_force_when_the_round_is_frozen(since: str | None, until: str | None, fits: bool) -> None:
+    given = inputs()
+    row = given.rate_card.rows[0].model_copy(update={"effective_from": since, "effective_to": until})
+    changed = given.model_copy(update={"rate_card": given.rate_card.model_copy(update={"rows": (row,)})})
+    if fits:
+        assert manifest_of(changed, at=START).rate_card.rows == (row,)
+    else:
+        assert "lanes.lane: the rate card's prices of m-1 are not in force on 2026-09-21" in _problem(changed, START)
 
 
 def test_a_changed_setting_and_an_idle_lane_are_named() -> None:

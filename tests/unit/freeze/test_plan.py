@@ -139,7 +139,7 @@ def test_a_pattern_that_no_path_can_match_is_named(pattern: str, tmp_path: Path)
         read_rate_card(plan, tmp_path / "plans" / "PLAN.yaml")
 
 
-@pytest.mark.parametrize("change", [("nano_usd_per_million", {"in": -1}), ("over", -1)])
+@pytest.mark.parametrize("change", [("usd_per_million", {"in": "-1"}), ("over", -1)])
 def test_no_price_is_negative(change: tuple[str, object], tmp_path: Path) -> None:
     card = json.loads((DEMO.parent / "rate-card-rehearsal.json").read_text())
     card["rows"][0]["bands"][0][change[0]] = change[1]
