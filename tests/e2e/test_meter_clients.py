@@ -13,6 +13,7 @@ from controller.domain.limits import SpendLimits
 from controller.domain.usage import RequestState, ZeroBillProof
 from tests.world.client_rig import PROVIDER_KEY, ClientRig, client_rig
 from tests.world.processes import MODEL
+from tests.world.processes import call as plain_call
 from tests.world.scripted_provider import TEXT
 from tests.world.sdks import ANTHROPIC, EVERY_WAY, GEMINI, SDKS, Call, Sdk, count_anthropic, count_gemini, status_of
 
@@ -97,3 +98,18 @@ def test_a_refusal_is_the_sdks_own_error_and_is_not_retried(rig: ClientRig, sdk:
     assert len(rig.provider.received) == len(rig.account().requests) == spent
     if status != 401:  # a request without a known token belongs to no attempt
         assert [(refusal.status, refusal.limit) for refusal in rig.account().refusals] == [(status, spent)]
+
+
+def test_a_token_in_a_gemini_query_reaches_neither_provider_nor_log(rig: ClientRig) -> None:
+    call = rig.open(GEMINI)
+    target = f"/v1beta/models/{MODEL}:streamGenerateContent?key={call.token}&alt=sse"
+    body = b'{"contents": [{"parts": [{"text": "hi"}]}]}'
+    assert plain_call(rig.meter.socket, "POST", target, body=body).status == 200
+    other = {"x-goog-api-key": "another"}
+    assert plain_call(rig.meter.socket, "POST", target, body=body, headers=other).status == 401
+    (received,) = rig.provider.received
+    assert received.path == target.replace(f"key={call.token}&", "")
+    assert received.headers["x-goog-api-key"] == PROVIDER_KEY
+    (request,) = rig.account().requests
+    assert (request.state, request.usd) == (RequestState.SETTLED, USD["gemini"])
+    assert call.token not in rig.meter.service.log_path.read_text()
