@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.world.ledger import METER, accepted
 from tests.world.power_loss import Acknowledged, Disk, Event, Synced, Written, lay_down, recording
 from tests.world.processes import opening
 
+MEMORY = Path("/dev/shm")
 ATTEMPTS = 4
 REQUESTS_PER_ATTEMPT = 30  # enough that the log is written back into the file once, and begun anew
 LIMITS = SpendLimits(usd_per_attempt="100", usd_per_logical_run="100")
@@ -93,16 +95,14 @@ def check_cuts(tmp_path: Path, count: int) -> tuple[int, int]:
     for position, event in enumerate(events):
         for _, sectors in sorted(cut for cut in chosen if cut[0] == position):
             for files in (disk.torn(sectors), disk.scattered(chance)):
-                directory = tmp_path / f"image-{opened}"
-                directory.mkdir()
-                lay_down(files, directory)
-                found = states_in(directory)
+                # In memory where there is such a place: an image is opened, not kept.
+                with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else tmp_path) as directory:
+                    lay_down(files, Path(directory))
+                    found = states_in(Path(directory))
                 known = disk.acknowledged
                 assert found in states[known : known + 2], f"cut before event {position}, {sectors} sectors written"
                 opened += 1
                 ahead += found != states[known]
-                for path in directory.iterdir():
-                    path.unlink()
         disk.see(event)
     assert disk.acknowledged == len(states) - 1
     return opened, ahead

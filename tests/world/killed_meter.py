@@ -82,8 +82,8 @@ def _serve(config: Path, point: KillPoint | None) -> None:
     serve(config)
 
 
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
     ["tests.world.killed_meter", "controller.adapters.ledger_postgres", "controller.proxy.serve"]
 )
 
@@ -93,7 +93,7 @@ class KilledMeter:
 
     def __init__(self, config: Path, socket: Path, point: KillPoint | None = None) -> None:
         self.socket = socket
-        self.process = _forks.Process(target=_serve, args=(config, point))
+        self.process = FORKS.Process(target=_serve, args=(config, point))
         self.process.start()
 
     def wait_ready(self) -> None:

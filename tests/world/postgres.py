@@ -44,10 +44,12 @@ class PostgresServer:
             f"local all locked scram-sha-256\nlocal all postgres trust\nlocal all {USER} trust\n"
         )
 
-    def _command(self, program: str, *arguments: str) -> list[str]:
+    def _as_owner(self) -> list[str]:
         # The server refuses to run as root.
-        user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
-        return [*user, str(programs() / program), *arguments]
+        return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+
+    def _command(self, program: str, *arguments: str) -> list[str]:
+        return [*self._as_owner(), str(programs() / program), *arguments]
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
@@ -84,6 +86,12 @@ class PostgresServer:
             self._process.send_signal(number)
             self._process.wait(timeout=60)
             self._process = None
+
+    def limit_files(self, bytes_max: int) -> None:
+        """Let the sessions of `user` write no byte past this offset of any file, as a full disk would."""
+        for (pid,) in self.execute(f"SELECT pid FROM pg_stat_activity WHERE usename = '{USER}'"):
+            limit = ["prlimit", f"--pid={pid}", f"--fsize={bytes_max}:{bytes_max}"]
+            subprocess.run([*self._as_owner(), *limit], check=True)
 
     def url(self, database: str = "postgres", user: str = USER) -> str:
         """The URL of a database as a role sees it, without a password."""
