@@ -95,5 +95,7 @@ def _checked(raw: Any, place: Place, where: str) -> Any:
 
 
 def _check_text(text: str, place: Place, where: str) -> None:
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise InvalidInput(f"{where}: {field_path(place)[:200]}: half of a surrogate pair is not text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{where}: {field_path(place)[:200]}: half of a surrogate pair is not text") from None
