@@ -30,6 +30,7 @@ PROGRAMS = {
     "crun": "crun",
     "git": "git",
     "npm": "npm",
+    "initdb": "postgresql",
 }
 
 
@@ -41,7 +42,8 @@ def fail(message: str, remedy: str) -> None:
 
 def find_program(name: str) -> str | None:
     """The program on PATH or in the system directories that a user's PATH often lacks."""
-    path = os.environ.get("PATH", "") + os.pathsep + os.pathsep.join(("/usr/sbin", "/sbin"))
+    versioned = map(str, Path("/usr/lib/postgresql").glob("*/bin"))  # Debian keeps a server's programs off the PATH
+    path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *versioned))
     return shutil.which(name, path=path)
 
 
