@@ -1,9 +1,9 @@
-"""`fairtrial settle`, `analyse`, `publish`, `check`: from the log to a release, and from a release to belief."""
+"""`fairtrial settle`, `publish`, `check`: from the log to a release, and from a release to belief."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -32,29 +32,6 @@ def settle(
 
     found = wiring.settle_round(settings(), round_dir, usage_report or [], retail_policy=retail_policy, dry_run=dry_run)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
-
-
-def analyse(
-    source: Annotated[
-        Path, typer.Argument(help="A settled round's directory, or a dataset in JSON lines.", exists=True)
-    ],
-    protocol: Annotated[Literal["harness-round"], typer.Option(help="Whose rules decide.")] = "harness-round",
-    seed: Annotated[str | None, typer.Option(help="64 hex digits; for a dataset file only.")] = None,
-    cases: Annotated[bool, typer.Option("--cases", help="SOURCE is a case file: answer it by id.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Estimates, intervals and decisions. For a round, also writes dataset.jsonl and analysis.json into it.
-
-    Example: fairtrial analyse rounds/latest --json
-    """
-    from controller import wiring
-
-    if cases:
-        answers = wiring.statistics_cases(source)
-        render.result(answers, as_json=True, text="")
-        return
-    found = wiring.analyse_round(settings(), source) if source.is_dir() else wiring.analyse_dataset(source, seed=seed)
-    render.result(found.model_dump(mode="json"), as_json=as_json, text=wiring.conclusion(found))
 
 
 def publish(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from controller.cli import (
+    analyse,
     card,
     control,
     demo,
@@ -42,7 +43,7 @@ app.command()(control.stop)
 app.command()(control.resume)
 app.command()(control.resolve)
 app.command()(release.settle)
-app.command()(release.analyse)
+app.command()(analyse.analyse)
 app.command()(release.publish)
 app.command()(release.check)
 app.command()(price.price)

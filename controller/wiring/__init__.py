@@ -5,6 +5,7 @@ from controller.wiring.cases import metering_cases, price_record, statistics_cas
 from controller.wiring.demo import next_demo_directory, point_bundle, point_latest
 from controller.wiring.freezing import freeze_plan
 from controller.wiring.granting import full_caps, grant
+from controller.wiring.planning import plan_statistics, planning_text
 from controller.wiring.releasing import (
     analyse_dataset,
     analyse_round,
@@ -40,6 +41,8 @@ __all__ = [
     "metering_cases",
     "next_demo_directory",
     "pin_card",
+    "plan_statistics",
+    "planning_text",
     "point_bundle",
     "point_latest",
     "price_record",

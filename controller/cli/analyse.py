@@ -1,0 +1,74 @@
+"""`fairtrial analyse`: what data say, and what a round could say before money is spent on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import typer
+
+from controller.cli import render
+from controller.cli.options import Json, settings
+from controller.errors import InvalidInput
+
+_PLANNED: Final = "With --plan: "
+
+
+def analyse(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A settled round's directory, a dataset in JSON lines, a case file or a plan.", exists=True
+        ),
+    ] = None,
+    protocol: Annotated[Literal["harness-round"], typer.Option(help="Whose rules decide.")] = "harness-round",
+    seed: Annotated[str | None, typer.Option(help="64 hex digits; for a dataset file only.")] = None,
+    cases: Annotated[bool, typer.Option("--cases", help="SOURCE is a case file: answer it by id.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="What a planned round could show; SOURCE, if any, is YAML or JSON.")
+    ] = False,
+    pilot: Annotated[Path | None, typer.Option(help=f"{_PLANNED}a dataset to measure spreads on.", exists=True)] = None,
+    tasks: Annotated[int | None, typer.Option(help=f"{_PLANNED}how many.")] = None,
+    arms: Annotated[int | None, typer.Option(help=f"{_PLANNED}how many.")] = None,
+    repeats: Annotated[int | None, typer.Option(help=f"{_PLANNED}how many.")] = None,
+    success_rate: Annotated[str | None, typer.Option(help=f"{_PLANNED}assumed, as 0.6.")] = None,
+    difference_sd: Annotated[
+        list[str] | None, typer.Option(help=f"{_PLANNED}assumed spread of per-task differences, as 0.27.")
+    ] = None,
+    cost_log_sd: Annotated[str | None, typer.Option(help=f"{_PLANNED}of log task cost ratios, as 1.07.")] = None,
+    time_log_sd: Annotated[str | None, typer.Option(help=f"{_PLANNED}of the log p90 ratio, per task.")] = None,
+    lead_points: Annotated[str | None, typer.Option(help=f"{_PLANNED}true success lead of the cheaper arm.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Estimates, intervals and decisions. For a round, also writes dataset.jsonl and analysis.json into it.
+
+    Example: fairtrial analyse rounds/latest --json
+    Example: fairtrial analyse --plan --tasks 100 --arms 12
+    """
+    from controller import wiring
+
+    options = {
+        "tasks": tasks,
+        "arms": arms,
+        "repeats": repeats,
+        "success_rate": success_rate,
+        "difference_sd": difference_sd or None,
+        "cost_log_sd": cost_log_sd,
+        "time_log_sd": time_log_sd,
+        "lead_points": lead_points,
+    }
+    given = {field: value for field, value in options.items() if value is not None}
+    if plan:
+        report = wiring.plan_statistics(source, given, pilot)
+        render.result(report.model_dump(mode="json"), as_json=as_json, text=wiring.planning_text(report))
+        return
+    if given or pilot is not None:
+        unasked = ", ".join(sorted([*given, *(["pilot"] if pilot is not None else [])]))
+        raise InvalidInput(f"{unasked}: only with --plan")
+    if source is None:
+        raise InvalidInput("analyse needs a round's directory or a dataset", remedy="See its --help.")
+    if cases:
+        render.result(wiring.statistics_cases(source), as_json=True, text="")
+        return
+    found = wiring.analyse_round(settings(), source) if source.is_dir() else wiring.analyse_dataset(source, seed=seed)
+    render.result(found.model_dump(mode="json"), as_json=as_json, text=wiring.conclusion(found))
