@@ -40,6 +40,7 @@ class AnthropicReader:
         self._stop_reason: object = None
         self._container: object = None
         self._output_begun = False
+        self._final_usage = False
         self._complete = False
         self._ended = False
         self._error: str | None = None
@@ -59,8 +60,10 @@ class AnthropicReader:
             return
         payload = record(data)
         kind = name or payload.get("type")
-        if self._complete and kind in ("message_start", "message_delta"):
+        if self._ended and kind in ("message_start", "message_delta"):
             self._error = "usage was sent after the end of the message"
+        elif kind == "message_start" and self._message:
+            self._error = "the stream holds two messages"
         elif kind == "message_start":
             self._start(payload.get("message"))
         elif kind == "content_block_start":
@@ -71,8 +74,10 @@ class AnthropicReader:
                 self._stop_reason = delta.get("stop_reason") or self._stop_reason
                 self._container = self._container or delta.get("container")
             self._merge(payload.get("usage"))
+            self._final_usage = self._final_usage or _counts_output(payload.get("usage"))
         elif kind == "message_stop":
-            self._complete = self._ended = True
+            # What message_start counts is only the beginning.
+            self._complete, self._ended = self._final_usage, True
         elif kind == "error":
             self._error = "the stream ended with an error event"
 
@@ -120,3 +125,7 @@ class AnthropicReader:
             samplings=counted.samplings if counted else 1,
             zero_bill_rule=REFUSAL_RULE if refused and self._complete else None,
         )
+
+
+def _counts_output(usage: object) -> bool:
+    return isinstance(usage, dict) and usage.get("output_tokens") is not None

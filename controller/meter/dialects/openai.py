@@ -45,11 +45,14 @@ class ChatReader:
         # without them holds nothing that is read here; anything doubtful is parsed.
         if (
             self._id is not None
-            and not any(name in data for name in DECIDING)
+            and not name
+            and not any(word in data for word in DECIDING)
             and b'"usage"' not in _without_null(data)
         ):
             return
         payload = record(data)
+        if name == "error":
+            self._error = "the stream carried an error event"
         if self._done and payload.get("usage") is not None:
             self._error = "usage was sent after the end of the stream"
         self._note(payload)
@@ -113,6 +116,8 @@ class ResponsesReader:
         if self._complete and kind in self.TERMINAL:
             self._error = "the stream ended twice"
         elif kind in self.TERMINAL:
+            for early in ("usage", "tool_usage"):  # what was counted before the end is no answer's usage
+                self._response.pop(early, None)
             self._note(payload.get("response"))
             self._complete = self._ended = True
         elif kind == "response.created":

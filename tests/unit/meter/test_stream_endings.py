@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.domain.usage import RequestState, ZeroBillProof
+from controller.domain.usage import RequestState, Usage, ZeroBillProof
 from controller.errors import UnpricedUsage
 from controller.meter.dialects import READERS, Reader, Reading
 from controller.meter.rules import Ending, Exchange, LaneTerms, ending
@@ -63,6 +63,40 @@ def test_an_error_wins_over_the_end_mark() -> None:
     for exchange in (WELL, BROKEN):
         decided = decide(exchange, reader)
         assert decided.state is RequestState.UNKNOWN and "error event" in decided.note
+
+
+def read(dialect: str, *events: tuple[str, Any]) -> Reading:
+    return told(Answer(dialect, events, Usage(tokens={}), 0), len(events)).reading()
+
+
+BEGUN = {"id": "m", "model": MODEL, "usage": {"input_tokens": 9, "output_tokens": 1}}
+START = ("message_start", {"message": BEGUN})
+STOP: tuple[str, Any] = ("message_stop", {})
+
+
+@pytest.mark.parametrize("delta", [None, {}, {"usage": None}, {"usage": {}}, {"usage": {"output_tokens": None}}])
+def test_a_message_without_its_final_count_is_not_complete(delta: dict[str, Any] | None) -> None:
+    between = [] if delta is None else [("message_delta", delta)]
+    assert not read("anthropic", START, *between, STOP).complete
+
+
+def test_two_messages_in_one_stream_are_not_one() -> None:
+    found = read("anthropic", START, START, ("message_delta", {"usage": {"output_tokens": 4}}), STOP)
+    assert not found.complete and found.error == "the stream holds two messages"
+
+
+def test_usage_before_the_terminal_event_is_no_final_usage() -> None:
+    early = BEGUN | {"status": "in_progress"}
+    for usage in ({}, {"usage": None}):
+        last = {"id": "m", "model": MODEL, "status": "completed"} | usage
+        events = [("response.created", {"response": early}), ("response.completed", {"response": last})]
+        assert not read("openai_responses", *events).complete
+
+
+def test_an_event_called_error_is_one_whatever_it_says() -> None:
+    chunk = {"id": "m", "model": MODEL, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
+    found = read("openai_chat", ("", chunk), ("error", {"message": "overloaded"}), ("", "[DONE]"))
+    assert not found.complete and found.error is not None
 
 
 @pytest.mark.parametrize(
