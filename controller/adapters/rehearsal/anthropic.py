@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.adapters.rehearsal.conversation import (
+    EVENT_STREAM,
     Conversation,
     Json,
     OfferedTool,
     Reply,
-    RequestRefused,
     event,
-    json_bytes,
-    objects,
     pieces,
-    schema_of,
-    text_field,
-    texts_of,
 )
+from controller.adapters.rehearsal.request_parts import conversation, objects, schema_of, some_objects, text_field
 
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -34,30 +30,27 @@ _ERROR_TYPES = {
 class AnthropicMessages:
     """`POST /v1/messages`."""
 
+    stream_type = EVENT_STREAM
+
     def read(self, body: Json) -> Conversation:
-        messages = objects(body.get("messages"), field="messages")
-        if not messages:
-            raise RequestRefused(400, "messages: at least one message is required")
+        messages = some_objects(body.get("messages"), field="messages")
         tools = objects(body.get("tools"), field="tools")
-        assistant = [index for index, message in enumerate(messages) if message.get("role") == "assistant"]
         calls = sum(
             part.get("type") == "tool_use"
-            for index in assistant
-            if isinstance(messages[index].get("content"), list)
-            for part in objects(messages[index]["content"], field=f"messages.{index}.content")
+            for index, message in enumerate(messages)
+            if message.get("role") == "assistant" and isinstance(message.get("content"), list)
+            for part in objects(message["content"], field=f"messages.{index}.content")
         )
-        users = (message.get("content") for message in messages if message.get("role") != "assistant")
-        system = body.get("system")
-        return Conversation(
-            model=text_field(body, "model"),
+        return conversation(
+            text_field(body, "model"),
             stream=body.get("stream") is True,
-            include_usage=True,
-            tools=tuple(_tool(tool) for tool in tools),
+            items=messages,
+            is_own=lambda message: message.get("role") == "assistant",
             calls_made=calls,
-            turns_made=len(assistant),
-            texts=tuple(text for content in (system, *users) for text in texts_of(content)),
-            prompt_bytes=json_bytes(system, tools, *messages),
-            prefix_bytes=json_bytes(system, tools, *messages[: assistant[-1]]) if assistant else 0,
+            content=lambda message: message.get("content"),
+            tools=[_tool(tool) for tool in tools],
+            head=(body.get("system"), tools),
+            instructions=body.get("system"),
         )
 
     def whole(self, reply: Reply) -> Json:

@@ -41,12 +41,16 @@ def cell_of_key(key: str) -> Cell | None:
 
 
 def cell_of_headers(headers: Mapping[str, str]) -> Cell:
-    """The attempt whose key is in `x-api-key` or in `Authorization: Bearer`.
+    """The attempt whose key is in `x-api-key`, `x-goog-api-key` or `Authorization: Bearer`.
 
     Raises RequestRefused (401) for a missing or malformed key.
     """
     scheme, _, bearer = headers.get("Authorization", "").partition(" ")
-    for key in (headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""):
+    for key in (
+        headers.get("x-api-key", ""),
+        headers.get("x-goog-api-key", ""),
+        bearer.strip() if scheme.lower() == "bearer" else "",
+    ):
         if (cell := cell_of_key(key)) is not None:
             return cell
     raise RequestRefused(401, "The key must read rehearsal:<task>:<arm>:<replicate>:<attempt>.")

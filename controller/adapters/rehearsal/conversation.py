@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -11,6 +11,7 @@ Json = dict[str, Any]
 
 # OpenAI's replies carry a time. A constant keeps a resent request's reply the same in every byte but its id.
 CREATED_AT: Final = 1_767_225_600
+EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
 CHUNK_CHARACTERS: Final = 24  # about six tokens: providers send text in pieces of this order
 
 
@@ -91,6 +92,11 @@ class Reply:
 class Dialect(Protocol):
     """How one provider's API reads a request and writes replies, streams and errors."""
 
+    @property
+    def stream_type(self) -> str:
+        """The media type of a streamed reply."""
+        ...
+
     def read(self, body: Json) -> Conversation:
         """The request, normalised. Raises RequestRefused for a body that the provider would not take."""
         ...
@@ -100,7 +106,7 @@ class Dialect(Protocol):
         ...
 
     def stream(self, reply: Reply, *, include_usage: bool) -> Iterator[bytes]:
-        """The server-sent events of a streamed reply, one event per item."""
+        """A streamed reply, one event per item."""
         ...
 
     def failure(self, status: int, message: str, *, request_id: str) -> Json:
@@ -127,35 +133,3 @@ def json_bytes(*parts: object) -> int:
 
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def objects(value: object, *, field: str) -> list[Json]:
-    """The list of objects at `field`; an absent one is empty. Raises RequestRefused (400) for anything else."""
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise RequestRefused(400, f"{field}: a list of objects is required")
-    return value
-
-
-def text_field(body: Mapping[str, object], name: str) -> str:
-    """The required text at `name`. Raises RequestRefused (400)."""
-    value = body.get(name)
-    if not isinstance(value, str) or not value:
-        raise RequestRefused(400, f"{name}: a text is required")
-    return value
-
-
-def schema_of(value: object) -> Json:
-    """A tool's parameter schema, empty when the request has none."""
-    return value if isinstance(value, dict) else {}
-
-
-def texts_of(content: object) -> Iterable[str]:
-    """All text in a message's content: a plain string, or a list of parts with a `text`."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for part in content:
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield part["text"]

@@ -6,44 +6,38 @@ from collections.abc import Iterator
 
 from controller.adapters.rehearsal.conversation import (
     CREATED_AT,
+    EVENT_STREAM,
     Conversation,
     Json,
     OfferedTool,
     Reply,
-    RequestRefused,
     event,
-    json_bytes,
-    objects,
     pieces,
-    schema_of,
-    text_field,
-    texts_of,
 )
 from controller.adapters.rehearsal.openai_errors import openai_failure
+from controller.adapters.rehearsal.request_parts import conversation, objects, schema_of, some_objects, text_field
 
 
 class OpenAIChat:
     """`POST /v1/chat/completions`."""
 
+    stream_type = EVENT_STREAM
+
     def read(self, body: Json) -> Conversation:
-        messages = objects(body.get("messages"), field="messages")
-        if not messages:
-            raise RequestRefused(400, "messages: at least one message is required")
+        messages = some_objects(body.get("messages"), field="messages")
         tools = objects(body.get("tools"), field="tools")
-        assistant = [index for index, message in enumerate(messages) if message.get("role") == "assistant"]
-        calls = sum(len(objects(messages[index].get("tool_calls"), field="tool_calls")) for index in assistant)
-        others = (message.get("content") for message in messages if message.get("role") != "assistant")
+        own = [message for message in messages if message.get("role") == "assistant"]
         options = body.get("stream_options")
-        return Conversation(
-            model=text_field(body, "model"),
+        return conversation(
+            text_field(body, "model"),
             stream=body.get("stream") is True,
+            items=messages,
+            is_own=lambda message: message.get("role") == "assistant",
+            calls_made=sum(len(objects(message.get("tool_calls"), field="tool_calls")) for message in own),
+            content=lambda message: message.get("content"),
+            tools=[_tool(tool) for tool in tools],
+            head=(tools,),
             include_usage=isinstance(options, dict) and options.get("include_usage") is True,
-            tools=tuple(_tool(tool) for tool in tools),
-            calls_made=calls,
-            turns_made=len(assistant),
-            texts=tuple(text for content in others for text in texts_of(content)),
-            prompt_bytes=json_bytes(tools, *messages),
-            prefix_bytes=json_bytes(tools, *messages[: assistant[-1]]) if assistant else 0,
         )
 
     def whole(self, reply: Reply) -> Json:

@@ -7,20 +7,16 @@ from typing import Final
 
 from controller.adapters.rehearsal.conversation import (
     CREATED_AT,
+    EVENT_STREAM,
     Conversation,
     Json,
     OfferedTool,
     Reply,
-    RequestRefused,
     event,
-    json_bytes,
-    objects,
     pieces,
-    schema_of,
-    text_field,
-    texts_of,
 )
 from controller.adapters.rehearsal.openai_errors import openai_failure
+from controller.adapters.rehearsal.request_parts import conversation, objects, schema_of, some_objects, text_field
 
 _CALL_TYPES: Final = ("function_call", "custom_tool_call", "local_shell_call", "shell_call")
 
@@ -28,25 +24,23 @@ _CALL_TYPES: Final = ("function_call", "custom_tool_call", "local_shell_call", "
 class OpenAIResponses:
     """`POST /v1/responses`."""
 
+    stream_type = EVENT_STREAM
+
     def read(self, body: Json) -> Conversation:
         given = body.get("input")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given, field="input")
-        if not items:
-            raise RequestRefused(400, "input: at least one item is required")
+        asked = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        items = some_objects(asked, field="input")
         tools = objects(body.get("tools"), field="tools")
-        instructions = body.get("instructions")
-        own = [index for index, item in enumerate(items) if _is_own(item)]
-        others = (item.get("content") for item in items if not _is_own(item))
-        return Conversation(
-            model=text_field(body, "model"),
+        return conversation(
+            text_field(body, "model"),
             stream=body.get("stream") is True,
-            include_usage=True,
-            tools=tuple(_tool(tool) for tool in tools),
+            items=items,
+            is_own=_is_own,
             calls_made=sum(item.get("type") in _CALL_TYPES for item in items),
-            turns_made=len([index for index in own if index - 1 not in own]),
-            texts=tuple(text for content in (instructions, *others) for text in texts_of(content)),
-            prompt_bytes=json_bytes(instructions, tools, *items),
-            prefix_bytes=json_bytes(instructions, tools, *items[: _last_turn(own)]) if own else 0,
+            content=lambda item: item.get("content"),
+            tools=[_tool(tool) for tool in tools],
+            head=(body.get("instructions"), tools),
+            instructions=body.get("instructions"),
         )
 
     def whole(self, reply: Reply) -> Json:
@@ -95,14 +89,6 @@ def _call_events(item: Json, place: Json) -> Iterator[tuple[str, Json]]:
 def _is_own(item: Json) -> bool:
     """True for what the model wrote: its messages, its reasoning, its calls."""
     return item.get("role") == "assistant" or item.get("type") in (*_CALL_TYPES, "reasoning")
-
-
-def _last_turn(own: list[int]) -> int:
-    """The index at which the model's last turn begins."""
-    start = own[-1]
-    while start - 1 in own:
-        start -= 1
-    return start
 
 
 def _tool(tool: Json) -> OfferedTool:

@@ -1,4 +1,4 @@
-"""The rehearsal model as a web application: three dialects, streamed or not, and the failures a script asks for."""
+"""The rehearsal model as a web application: four dialects, streamed or not, and the failures a script asks for."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from aiohttp import web
 from controller.adapters.rehearsal.anthropic import AnthropicMessages
 from controller.adapters.rehearsal.cell import cell_of_headers
 from controller.adapters.rehearsal.conversation import CREATED_AT, Dialect, Json, Reply, RequestRefused
+from controller.adapters.rehearsal.gemini import GeminiContent, dialect_of_call
 from controller.adapters.rehearsal.openai_chat import OpenAIChat
 from controller.adapters.rehearsal.openai_responses import OpenAIResponses
 from controller.adapters.rehearsal.play import current_step, reply_to, token_count
 from controller.adapters.rehearsal.script import RehearsalScript, Step
+from controller.domain.json_files import read_json
+from controller.errors import InvalidInput
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Pause = Callable[[float], Awaitable[None]]
@@ -31,6 +34,7 @@ _DIALECTS: Final[Mapping[str, Dialect]] = {
     "/v1/chat/completions": OpenAIChat(),
     "/v1/responses": OpenAIResponses(),
 }
+_GEMINI_ROOTS: Final = ("/v1beta/models", "/v1/models")
 
 
 def app(scripts: Mapping[str, RehearsalScript], chance_seed: str, *, pause: Pause = asyncio.sleep) -> web.Application:
@@ -45,6 +49,8 @@ def app(scripts: Mapping[str, RehearsalScript], chance_seed: str, *, pause: Paus
     for path, dialect in _DIALECTS.items():
         application.router.add_post(path, player.handler(dialect))
     application.router.add_post("/v1/messages/count_tokens", _guarded(_ANTHROPIC, _count_tokens))
+    for root in _GEMINI_ROOTS:
+        application.router.add_post(f"{root}/{{call}}", player.gemini)
     application.router.add_get("/v1/models", _models)
     application.router.add_get("/healthz", _health)
     return application
@@ -64,6 +70,17 @@ class _Player:
             return await self._play(request, dialect)
 
         return _guarded(dialect, handle)
+
+    async def gemini(self, request: web.Request) -> web.StreamResponse:
+        """The handler of Gemini's paths, which hold the model and the method."""
+        call, alt = request.match_info["call"], request.query.get("alt")
+        try:
+            dialect, method = dialect_of_call(call, alt=alt)
+        except RequestRefused as refusal:
+            return _refusal(GeminiContent(call), refusal)
+        if method == "countTokens":
+            return await _guarded(dialect, lambda asked: _count_gemini(asked, dialect))(request)
+        return await self.handler(dialect)(request)
 
     async def _play(self, request: web.Request, dialect: Dialect) -> web.StreamResponse:
         cell = cell_of_headers(request.headers)
@@ -90,16 +107,20 @@ def _guarded(dialect: Dialect, handler: Handler) -> Handler:
         try:
             return await handler(request)
         except RequestRefused as refusal:
-            body = dialect.failure(refusal.status, str(refusal), request_id="req_rehearsal")
-            return web.json_response(body, status=refusal.status, headers={"request-id": "req_rehearsal"})
+            return _refusal(dialect, refusal)
 
     return handle
+
+
+def _refusal(dialect: Dialect, refusal: RequestRefused) -> web.StreamResponse:
+    body = dialect.failure(refusal.status, str(refusal), request_id="req_rehearsal")
+    return web.json_response(body, status=refusal.status, headers={"request-id": "req_rehearsal"})
 
 
 async def _stream(
     request: web.Request, dialect: Dialect, reply: Reply, step: Step, *, include_usage: bool
 ) -> web.StreamResponse:
-    headers = {**_reply_headers(reply), "Content-Type": "text/event-stream; charset=utf-8"}
+    headers = {**_reply_headers(reply), "Content-Type": dialect.stream_type}
     response = web.StreamResponse(headers=headers)
     events = list(dialect.stream(reply, include_usage=include_usage))
     await response.prepare(request)
@@ -133,9 +154,9 @@ def _reply_headers(reply: Reply) -> dict[str, str]:
 
 async def _body(request: web.Request) -> Json:
     try:
-        body = json.loads(await request.read())
-    except (ValueError, RecursionError) as error:
-        raise RequestRefused(400, "The body is not JSON.") from error
+        body = read_json(await request.read(), "body", floats=True)
+    except InvalidInput as error:
+        raise RequestRefused(400, str(error)) from error
     if not isinstance(body, dict):
         raise RequestRefused(400, "The body is not a JSON object.")
     return body
@@ -145,6 +166,14 @@ async def _count_tokens(request: web.Request) -> web.StreamResponse:
     cell_of_headers(request.headers)
     count = token_count(_ANTHROPIC.read(await _body(request)), "")
     return web.json_response({"input_tokens": count.prompt})
+
+
+async def _count_gemini(request: web.Request, dialect: GeminiContent) -> web.StreamResponse:
+    cell_of_headers(request.headers)
+    body = await _body(request)
+    inner = body.get("generateContentRequest")
+    count = token_count(dialect.read(inner if isinstance(inner, dict) else body), "")
+    return web.json_response({"totalTokens": count.prompt})
 
 
 async def _models(request: web.Request) -> web.StreamResponse:

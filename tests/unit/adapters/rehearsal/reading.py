@@ -1,4 +1,4 @@
-"""Small readers of the three streams, written from the providers' documentation and not from our writers."""
+"""Small readers of the four streams, written from the providers' documentation and not from our writers."""
 
 from __future__ import annotations
 
@@ -118,4 +118,34 @@ def read_responses(body: bytes) -> Answer:
             response = part["response"]
             answer.reply_id, answer.usage, answer.stop = response["id"], response["usage"], response["status"]
             answer.ended = True
+    return answer
+
+
+def whole_gemini(body: Json) -> Answer:
+    """One answer, or one chunk of a stream: both have the same form."""
+    (candidate,) = body["candidates"]
+    usage = body["usageMetadata"]
+    answer = Answer(reply_id=body["responseId"], usage=usage, stop=candidate.get("finishReason"))
+    answer.ended = answer.stop is not None
+    for part in candidate["content"]["parts"]:
+        answer.text += part.get("text", "")
+        if "functionCall" in part:
+            call = part["functionCall"]
+            answer.tool, answer.call_id, answer.arguments = call["name"], call["id"], json.dumps(call["args"])
+    return answer
+
+
+def read_gemini(body: bytes) -> Answer:
+    """Events with `alt=sse`, one array without."""
+    if body.startswith(b"["):
+        chunks = json.loads(body)
+    else:
+        found = events(body)
+        assert all(name is None for name, _ in found)
+        chunks = [json.loads(data) for _, data in found]
+    answer = Answer()
+    for chunk in map(whole_gemini, chunks):
+        assert not answer.ended, "nothing follows the chunk that says why the model stopped"
+        chunk.text = answer.text + chunk.text
+        answer = chunk
     return answer

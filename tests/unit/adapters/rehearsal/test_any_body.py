@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from controller.adapters.rehearsal.anthropic import AnthropicMessages
 from controller.adapters.rehearsal.cell import Cell
 from controller.adapters.rehearsal.conversation import Dialect, RequestRefused
+from controller.adapters.rehearsal.gemini import GeminiContent
 from controller.adapters.rehearsal.openai_chat import OpenAIChat
 from controller.adapters.rehearsal.openai_responses import OpenAIResponses
 from controller.adapters.rehearsal.play import current_step, reply_to
 from tests.unit.adapters.rehearsal.reading import (
     read_anthropic,
     read_chat,
+    read_gemini,
     read_responses,
     script,
 )
@@ -48,10 +50,18 @@ FIELDS = [
     "local_shell",
     "custom",
     "bash_20250124",
+    "contents",
+    "parts",
+    "systemInstruction",
+    "functionDeclarations",
+    "functionCall",
+    "parametersJsonSchema",
 ]
 NAMES = st.sampled_from(FIELDS)
 WORDS = st.one_of(
-    NAMES, st.sampled_from(["assistant", "user", "tool_use", "function_call", "bash", "exec"]), st.text(max_size=9)
+    NAMES,
+    st.sampled_from(["assistant", "model", "user", "tool_use", "function_call", "bash", "exec"]),
+    st.text(max_size=9),
 )
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), WORDS, st.just("\ud800"))
 VALUES = st.recursive(
@@ -62,10 +72,14 @@ READERS: list[tuple[Dialect, Any]] = [
     (AnthropicMessages(), read_anthropic),
     (OpenAIChat(), read_chat),
     (OpenAIResponses(), read_responses),
+    (GeminiContent("rehearsal-1", is_streamed=True), read_gemini),
+    (GeminiContent("rehearsal-1", is_streamed=True, is_array=True), read_gemini),
 ]
 
 
-@pytest.mark.parametrize(("dialect", "read"), READERS, ids=["anthropic", "openai_chat", "openai_responses"])
+@pytest.mark.parametrize(
+    ("dialect", "read"), READERS, ids=["anthropic", "openai_chat", "openai_responses", "gemini", "gemini_array"]
+)
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is not a fault
 @given(body=BODIES)
 def test_any_body_is_answered_or_refused(dialect: Dialect, read: Any, body: dict[str, Any]) -> None:
