@@ -92,6 +92,7 @@ def _provider(data: bytes, name: str) -> Provider:
 def _joined(pages: Sequence[tuple[str, ReportPage]]) -> _Report:
     _check_minutes([page for _, page in pages])
     _check_complete([page for _, page in pages])
+    _check_grouped([page for _, page in pages])
     by_key: dict[str | None, list[ReportedUsage]] = defaultdict(list)
     for _, page in pages:
         _check_rows(page)
@@ -131,10 +132,15 @@ def _check_complete(pages: Sequence[ReportPage]) -> None:
             )
 
 
+def _check_grouped(pages: Sequence[ReportPage]) -> None:
+    """Work without a key is null there too, but in a report by key some row names one."""
+    rows = [row for page in pages for row in page.rows]
+    if rows and all(row.key_id is None for row in rows):
+        raise InvalidInput(f"{rows[0].place}.api_key_id: no row of the report names its key", remedy=READ_AGAIN)
+
+
 def _check_rows(page: ReportPage) -> None:
-    """Each row names its key and its model, and no two of one minute are the same row."""
-    if page.rows and all(row.key_id is None for row in page.rows):
-        raise InvalidInput(f"{page.rows[0].place}.api_key_id: no row of the page names its key", remedy=READ_AGAIN)
+    """A row that names its key names its model, and no two of one minute are the same row."""
     seen: dict[tuple[object, ...], str] = {}
     for row in page.rows:
         if row.key_id is not None and not row.usage.model:

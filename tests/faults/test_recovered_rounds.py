@@ -7,18 +7,14 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
-from controller.authorize import check_authorization
 from controller.conductor import rounds, running
 from controller.conductor.history import run_histories
 from controller.conductor.recompute import HarnessRoundRecompute
-from controller.domain import bodies
-from controller.domain.ids import AttemptId, sha256_digest
+from controller.domain.ids import AttemptId
 from controller.domain.outcome import EndKind
-from controller.domain.statement import StatementKind
-from controller.evidence.canonical import canonical
 from controller.publish import Published, RoundRecords, publish
 from tests.world.recorded_round import REPORT
-from tests.world.simulation import Aftermath, Effects, Killed, Simulation
+from tests.world.simulation import Aftermath, Effects, Killed, Simulation, started
 
 KILLS_APART = 23  # neighbouring moments differ little; the sweep over every one of them is in test_controller_killed
 
@@ -36,20 +32,6 @@ def story(run: str, number: int) -> EndKind:
             return EndKind.TIMEOUT
         case _:
             return EndKind.NORMAL
-
-
-def _started(simulation: Simulation, epoch: int) -> None:
-    world = simulation.world()
-    grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
-    body = bodies.RoundStarted(
-        manifest_digest=simulation.frozen.digest,
-        authorization_digest=sha256_digest(canonical(grant)),
-        epoch=epoch,
-        pool="fake",
-        isolation="vm",
-    )
-    key = f"{StatementKind.ROUND_STARTED}:e{epoch}"
-    simulation.journal.append(StatementKind.ROUND_STARTED, "small", body, at=simulation.clock.now(), key=key)
 
 
 def _release(simulation: Simulation, out: Path) -> Published:
@@ -74,7 +56,7 @@ def _release(simulation: Simulation, out: Path) -> Published:
 
 def test_an_undisturbed_round_is_accepted(tmp_path: Path) -> None:
     simulation = Simulation(tmp_path, end=story, passes=lambda run, number: run.startswith("first"))
-    _started(simulation, 1)
+    started(simulation, 1)
     assert set(simulation.conduct(simulation.world()).values()) == {running.SCORED}
     report = _release(simulation, tmp_path / "release").report
     assert report.passed
@@ -88,11 +70,11 @@ def test_a_killed_and_resumed_round_is_accepted(aftermath: Aftermath, tmp_path: 
     simulation.conduct(simulation.world(counted))
     for kill_at in range(0, counted.count, KILLS_APART):
         simulation = Simulation(tmp_path / f"{kill_at}", end=story)
-        _started(simulation, 1)
+        started(simulation, 1)
         with pytest.raises(Killed):
             simulation.conduct(simulation.world(Effects(kill_at)))
         simulation.after_kill(aftermath)
-        _started(simulation, 2)
+        started(simulation, 2)
         for run, result in simulation.conduct(simulation.world()).items():
             if result == running.HALTED:
                 rounds.resolve(simulation.journal, simulation.clock, run, "lost", "the machine died")
@@ -103,7 +85,7 @@ def test_a_killed_and_resumed_round_is_accepted(aftermath: Aftermath, tmp_path: 
 def test_a_halted_cell_that_is_resolved_as_failed_is_accepted(tmp_path: Path) -> None:
     for kill_at in range(200):
         simulation = Simulation(tmp_path / f"{kill_at}")
-        _started(simulation, 1)
+        started(simulation, 1)
         with pytest.raises(Killed):
             simulation.conduct(simulation.world(Effects(kill_at)))
         simulation.after_kill("dies")

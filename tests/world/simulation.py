@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from controller.adapters.files_durable import LocalFiles
-from controller.authorize import authorize
+from controller.authorize import authorize, check_authorization
 from controller.conductor import running
 from controller.conductor.attempt import ATTEMPT_STEPS
 from controller.conductor.settlement import Books, UsageReports, close, draw_up
 from controller.conductor.world import World, token_sha256
 from controller.domain.authorization import Caps
+from controller.domain.bodies import RoundStarted
 from controller.domain.ids import AttemptId, RequestId, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContext, LaunchContract
@@ -32,6 +33,7 @@ from controller.domain.tree import Tree, TreeFile
 from controller.domain.tree_stream import HarvestedTree
 from controller.domain.usage import RequestState, Usage
 from controller.errors import SandboxLost
+from controller.evidence.canonical import canonical
 from controller.freeze import Frozen, freeze
 from controller.ports.ledger import RequestEnd
 from controller.ports.patches import Patch, PatchTool
@@ -101,6 +103,9 @@ class FakeHarness:
     name, version, title, image = "fake", "1.0", "Fake", "harness-fake"
     dialect: Literal["anthropic"] = "anthropic"
 
+    def __init__(self, says: str | None = None) -> None:
+        self._says = says
+
     def check_settings(self, settings: object) -> None:
         return None
 
@@ -108,7 +113,7 @@ class FakeHarness:
         return LaunchContract(argv=("true",), env={}, files={})
 
     def self_report(self, files: object, log: bytes) -> SelfReport:
-        return SelfReport()
+        return SelfReport(usd=self._says)
 
 
 class NoPatches:
@@ -135,6 +140,8 @@ class Simulation:
         end: Callable[[str, int], EndKind] = lambda run, number: EndKind.NORMAL,
         passes: Callable[[str, int], bool] = lambda run, number: True,
         observed: Callable[[str, int], str] = lambda run, number: "m-1",
+        loses: Callable[[str, int], bool] = lambda run, sequence: False,
+        says: str | None = None,
         caps: Caps | None = None,
     ) -> None:
         self.clock = StepClock(recorded_round.START)
@@ -159,14 +166,15 @@ class Simulation:
         self.artifacts = MemoryArtifacts(self.clock)
         self.started: Counter[str] = Counter()  # how often each attempt's harness was started
         self.ended: set[str] = set()
-        self._end, self._passes, self._observed = end, passes, observed
+        self._end, self._passes, self._observed, self._loses = end, passes, observed, loses
+        self._says = says
         self._names: dict[str, tuple[str, int]] = {}
 
     def world(self, effects: Effects | None = None) -> World:
         """A new controller over the same outside world."""
         watch = effects or Effects()
         starts = sum(s.kind is StatementKind.ROUND_STARTED for s in self.journal.statements())
-        adapter = FakeHarness()
+        adapter = FakeHarness(self._says)
         return World(
             round_dir=self.directory,
             manifest=self.frozen.manifest,
@@ -273,22 +281,24 @@ class Simulation:
 
     def _request(self, name: str, sequence: int) -> None:
         request_id = RequestId(f"{name}-{sequence}")
-        run = self.cell(name)[0]
+        run, number = self.cell(name)
         row = accepted(request_id, name, run, dialect="anthropic", model="m-1", at=self.clock.now())
         refused = self.ledger.accept(row, estimate_usd="0.01")
         assert refused is None, refused
         self.ledger.mark_sent(request_id)
-        usage = Usage(tokens={"in": 1_000, "out": 100})
-        model = self._observed(*self.cell(name))
-        end = RequestEnd(
-            state=RequestState.SETTLED if model == "m-1" else RequestState.UNKNOWN,
-            ended_at=self.clock.now(),
-            status=200,
-            provider_message_id=request_id,
-            observed_model=model,
-            usage=usage,
-            usd="0.003" if model == "m-1" else None,
-        )
+        model = self._observed(run, number)
+        if self._loses(run, sequence):
+            end = RequestEnd(state=RequestState.UNKNOWN, ended_at=self.clock.now(), note="lost, as arranged")
+        else:
+            end = RequestEnd(
+                state=RequestState.SETTLED if model == "m-1" else RequestState.UNKNOWN,
+                ended_at=self.clock.now(),
+                status=200,
+                provider_message_id=request_id,
+                observed_model=model,
+                usage=Usage(tokens={"in": 1_000, "out": 100}),
+                usd="0.003" if model == "m-1" else None,
+            )
         self.ledger.finish(request_id, end)
 
     # -- the verifier ------------------------------------------------------------------------------------------------
@@ -364,3 +374,18 @@ def _exit(code: int, *, timed_out: bool) -> bytes:
     }
     fields = {"schema_version": "fairtrial.exit/1", "exit": ended, "relay_exit": None, "phases_ms": {}}
     return json.dumps(fields).encode()
+
+
+def started(simulation: Simulation, epoch: int) -> None:
+    """Write what `rounds.start` writes first, for rounds that are conducted without it."""
+    world = simulation.world()
+    grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
+    body = RoundStarted(
+        manifest_digest=simulation.frozen.digest,
+        authorization_digest=sha256_digest(canonical(grant)),
+        epoch=epoch,
+        pool="fake",
+        isolation="vm",
+    )
+    key = f"{StatementKind.ROUND_STARTED}:e{epoch}"
+    simulation.journal.append(StatementKind.ROUND_STARTED, "small", body, at=simulation.clock.now(), key=key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.conductor.stops import StopWatch, standing_stop
+from controller.conductor.stops import StopWatch, standing_stop, stop_error
 from controller.domain import bodies
 from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
@@ -68,3 +68,53 @@ def test_an_operators_stop_stands_until_the_round_is_resumed() -> None:
 def test_a_written_stop_names_its_rule() -> None:
     body = bodies.RoundStopped(rule="authorization", detail="usd: 2 of 1")
     assert standing_stop(log((StatementKind.ROUND_STOPPED, body))) == body
+
+
+def settled(**off_lane_models: int) -> tuple[StatementKind, Record]:
+    body = bodies.AttemptSettled(
+        requests=5, refusals=0, tokens={}, usd=None, valid=False, problems=(), off_lane_models=off_lane_models
+    )
+    return StatementKind.ATTEMPT_SETTLED, body
+
+
+def watching(statements: list[Statement], rules: StopRules | None = None) -> StopWatch:
+    watch = StopWatch(rules or StopRules())
+    for statement in statements:
+        watch.add(statement)
+    return watch
+
+
+def test_one_answer_of_another_model_stops_the_round_with_the_numbers() -> None:
+    assert watching(log(settled())).observed_model is None
+    found = watching(log(settled(), settled(other=2), settled(other=1, third=1))).observed_model
+    assert found is not None
+    assert found.rule == "observed-model"
+    assert found.detail == (
+        "4 requests in 2 attempts were answered by a model off the lane: 'other' (3), 'third' (1); first in s"
+    )
+
+
+def test_another_rate_card_than_the_frozen_one_stops_the_round_with_both_digests() -> None:
+    watch = watching([])
+    assert watch.rate_card("sha256:aa", "sha256:aa") is None
+    found = watch.rate_card("sha256:bb", "sha256:aa")
+    assert found == bodies.RoundStopped(
+        rule="rate-card", detail="the meter prices by sha256:bb, the manifest fixes sha256:aa"
+    )
+
+
+def test_only_a_predeclared_event_stops_a_round() -> None:
+    rules = StopRules(events=("authorization", "error-share", "operator"))
+    watch = watching(log(settled(other=2)), rules)
+    assert watch.observed_model is None
+    assert watch.rate_card("sha256:bb", "sha256:aa") is None
+
+
+def test_what_the_operator_is_told_has_its_own_exit_code() -> None:
+    def code(rule: str, *, finished: bool = False) -> int | None:
+        error = stop_error(bodies.RoundStopped(rule=rule, detail="d"), round_id="r", finished=finished)
+        return error.exit_code if error else None
+
+    assert (code("observed-model"), code("rate-card"), code("authorization")) == (78, 79, 70)
+    assert (code("observed-model", finished=True), code("authorization", finished=True)) == (78, None)
+    assert (code("operator"), code("error-share")) == (None, None)
