@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,12 @@ def test_bad_input_is_refused_by_its_path_on_one_screen(
     assert (found, out) == (code, "")
     assert fault in err
     assert len(err.splitlines()) < 35 and "Traceback" not in err
+
+
+def test_the_guides_examples_are_files_that_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card, policy = re.findall(r"```json\n(.*?)```", (PROJECT / "docs" / "rate-cards.md").read_text(), re.DOTALL)
+    assert screen(capsys, "card", "lint", written(tmp_path / "card.json", card))[0] == 0
+    assert json.loads(policy) == json.loads((POLICIES / "retail-cent-per-run.json").read_text())
 
 
 def test_an_answer_may_hold_floats_that_are_no_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def verbs() -> list[str]:
 
 def test_help_names_every_verb_and_each_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(verbs()) >= 18
-    groups = ("images", "pool", "serve", "task")
+    groups = ("card", "images", "pool", "serve", "task")
     for verb in verbs():
         code, out, _ = screen(capsys, verb, "--help")
         assert code == 0
@@ -235,7 +235,12 @@ def test_an_error_is_one_screen_however_much_is_wrong(capsys: pytest.CaptureFixt
         ["analyse", "{file}"],
         ["price", "{file}", "--card", "{file}", "--dialect", "openai_chat"],
         ["price", "--cases", "{file}"],
+        ["card", "lint", "{file}"],
+        ["card", "pin", "{file}", "--out", "{round}/new"],
+        ["card", "build", "--models", "openai/gpt-5.5", "--second-map", "{file}", "--out", "{round}/new"],
         ["freeze", "{file}", "--out", "{round}/new"],
+        ["settle", "{round}", "--usage-report", "{file}"],
+        ["settle", "{round}", "--retail-policy", "{file}"],
         ["verify", "--task", "corpus/humanize", "--patch", "{file}"],
         ["serve", "meter", "--config", "{file}"],
     ],

@@ -87,7 +87,7 @@ def test_a_record_is_read_back_and_a_bad_field_is_named() -> None:
     assert parse(canonical(ring), KeyRing) == ring
     broken = json.loads(canonical(ring))
     broken["keys"][0]["public_hex"] = "00"
-    with pytest.raises(NotCanonical, match=r"keys\.json: keys\.0\.public_hex"):
+    with pytest.raises(NotCanonical, match=r"keys\.json: keys\[0\]\.public_hex"):
         parse(dumps(broken), KeyRing, "keys.json")
 
 
