@@ -9,7 +9,6 @@ import pytest
 
 from controller.domain.usage import Dialect
 from controller.meter.admission import ROUTES, Admitted, Operation, Refused, admit, find_route, refusal_body, token_of
-from controller.meter.headers import request_headers, response_headers
 
 PATHS: dict[Dialect, str] = {
     "anthropic": "/v1/messages",
@@ -103,6 +102,22 @@ OFF: list[tuple[Dialect, dict[str, Any]]] = [
     ("openai_responses", {"tools": [{"type": "shell", "environment": {"type": "container_auto"}}]}),
     ("openai_responses", {"tools": [{"type": "namespace", "tools": [{"type": "web_search"}]}]}),
     ("openai_responses", {"model": "other"}),
+    ("anthropic", {"fallback_credit_token": "t"}),
+    ("anthropic", {"billing_policy": {"x": 1}}),
+    ("anthropic", {"container": "c"}),
+    ("anthropic", {"thread": {"id": "t"}}),
+    ("anthropic", {"user_profile_id": "u"}),
+    ("anthropic", {"workspace_id": "w"}),
+    ("openai_chat", {"audio": {"voice": "x"}}),
+    ("openai_chat", {"moderation": {"model": "x"}}),
+    ("openai_chat", {"n": True}),
+    ("openai_chat", {"max_tokens": True}),
+    ("openai_responses", {"context_management": [{"type": "compaction"}]}),
+    ("openai_responses", {"conversation": "conv_1"}),
+    ("openai_responses", {"prompt": {"id": "p"}}),
+    ("openai_responses", {"service_tier": "fast"}),
+    ("openai_responses", {"tools": [{"type": "namespace", "tools": [{"type": "namespace", "tools": []}]}]}),
+    ("openai_responses", {"max_output_tokens": 1.5}),
 ]
 
 
@@ -149,11 +164,66 @@ def test_a_body_that_two_readers_could_read_differently_is_refused(raw: bytes) -
     assert refused.value.status == 400
 
 
-def test_a_beta_that_changes_the_bill_is_refused() -> None:
-    body = {"model": "m"}
-    assert admitted("anthropic", body, betas="interleaved-thinking-2025-05-14,claude-code-20250219").changes == ()
-    with pytest.raises(Refused, match="fast-mode"):
-        admitted("anthropic", body, betas="claude-code-20250219, fast-mode-2026-02-01")
+BETAS_OF_CLAUDE_CODE = (
+    "claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,"
+    "mid-conversation-tool-changes-2026-07-01,thinking-token-count-2026-05-13,advanced-tool-use-2025-11-20,"
+    "effort-2025-11-24"
+)
+
+
+def test_the_betas_that_a_harness_needs_pass() -> None:
+    assert admitted("anthropic", {"model": "m"}, betas=f"{BETAS_OF_CLAUDE_CODE}, Context-1M-2025-08-07,").changes == ()
+
+
+@pytest.mark.parametrize(
+    "beta",
+    [
+        "fast-mode-2026-02-01",
+        "server-side-fallback-2026-06-01",
+        "fallback-credit-2026-06-01",
+        "advisor-tool-2026-03-01",
+        "mcp-client-2025-11-20",
+        "code-execution-2025-05-22",
+        "web-search-2025-03-05",
+        "files-api-2025-04-14",
+        "skills-2025-10-02",
+        "something-new-2027-01-01",
+        "effort-tier-2027-01-01",
+    ],
+)
+def test_any_other_beta_is_refused_and_not_dropped(beta: str) -> None:
+    with pytest.raises(Refused, match=f"anthropic-beta: '{beta}'") as refused:
+        admitted("anthropic", {"model": "m"}, betas=f"claude-code-20250219, {beta}")
+    assert refused.value.status == 400
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_a_field_that_is_not_known_is_refused_by_name(dialect: Dialect) -> None:
+    with pytest.raises(Refused, match="brand_new_switch: the meter does not know this field"):
+        admitted(dialect, {"model": "m", "brand_new_switch": None})
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "asks"),
+    [
+        ("anthropic", {"system": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}, False),
+        ("anthropic", {"system": [{"cache_control": {"type": "ephemeral", "ttl": "5m"}}]}, False),
+        ("anthropic", {"tools": [{"name": "t", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]}, True),
+        ("anthropic", {"messages": [{"content": [{"content": [{"cache_control": {"ttl": "1h"}}]}]}]}, True),
+        ("anthropic", {"messages": [{"role": "user", "content": 'say "ttl": "1h"'}]}, False),
+        ("openai_responses", {"prompt_cache_options": {"ttl": "30m"}}, False),
+        ("openai_responses", {"prompt_cache_options": {"ttl": "12h"}}, True),
+        ("openai_chat", {"prompt_cache_options": {"ttl": "12h"}}, True),
+        ("openai_chat", {"prompt_cache_options": None}, False),
+    ],
+)
+def test_a_lifetime_other_than_the_default_is_noticed(dialect: Dialect, body: dict[str, Any], asks: bool) -> None:
+    assert admitted(dialect, {"model": "m"} | body).asks_lifetime is asks
+
+
+def test_an_escaped_lifetime_is_noticed_too() -> None:
+    raw = rb'{"model":"m","cache_control":{"\u0074tl":"1h"}}'
+    assert admitted("anthropic", raw).asks_lifetime
 
 
 @pytest.mark.parametrize(
@@ -185,24 +255,8 @@ def test_refusals_speak_the_providers_form(status: int) -> None:
     assert anthropic["type"] == "error" and anthropic["error"]["message"].endswith("why")
     openai = refusal_body("openai_chat", refused)["error"]
     assert set(openai) == {"message", "type", "param", "code"}
+    gemini = refusal_body("gemini", refused)["error"]
+    assert set(gemini) == {"code", "message", "status"} and gemini["code"] == status
+    names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+    assert gemini["status"] == names[status]
     assert (openai["code"] == "spend_limit_reached") is refused.limit
-
-
-def test_headers_lose_credentials_and_gain_the_key() -> None:
-    sent = [
-        ("Host", "x"),
-        ("Authorization", "Bearer run"),
-        ("X-Forwarded-For", "1.2.3.4"),
-        ("Connection", "close, X-Private"),
-        ("x-private", "1"),
-        ("Idempotency-Key", "k"),
-        ("OpenAI-Organization", "o"),
-        ("Content-Type", "application/json"),
-        ("x-stainless-retry-count", "1"),
-        ("Accept-Encoding", "gzip"),
-    ]
-    kept = [("Content-Type", "application/json"), ("x-stainless-retry-count", "1"), ("Accept-Encoding", "identity")]
-    assert request_headers(sent, dialect="openai_chat", key="k") == [*kept, ("Authorization", "Bearer k")]
-    assert request_headers(sent, dialect="anthropic", key="k") == [*kept, ("x-api-key", "k")]
-    back = [("request-id", "r"), ("Set-Cookie", "c"), ("retry-after", "3"), ("Transfer-Encoding", "chunked")]
-    assert response_headers(back) == [("request-id", "r"), ("retry-after", "3")]
