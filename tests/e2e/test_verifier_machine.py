@@ -1,4 +1,4 @@
-"""The verifier machine itself: gold passes there, attacks do not, and it has no network. Boots one machine."""
+"""The verifier machine itself: gold passes there, attacks do not, and it has no network. One fresh machine a test."""
 
 from __future__ import annotations
 
@@ -39,10 +39,17 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    with qemu_machines(tmp_path_factory.mktemp("pool")) as machines:
-        spec = Machines.spec(machines.verifier.digest, limits=VERIFIER_LIMITS, lifetime_seconds=3600)
-        yield machines.pool.lease(spec)
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    with qemu_machines(tmp_path_factory.mktemp("pool")) as pool:
+        yield pool
+
+
+@pytest.fixture
+def machine(machines: Machines) -> Iterator[Sandbox]:
+    """A fresh one for every test, as for every patch."""
+    spec = Machines.spec(machines.verifier.digest, limits=VERIFIER_LIMITS, lifetime_seconds=1800)
+    yield machines.pool.lease(spec)
+    machines.pool.destroy(spec.name, generation=spec.generation)
 
 
 def test_the_machine_has_no_network_device(machine: Sandbox) -> None:
