@@ -13,7 +13,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
+from controller.domain.money import USD_LIMIT
 from controller.domain.record import Record
+from controller.errors import UnpricedUsage
 
 # Twelve decimals are finer than any tariff; the bounds keep the result within what a `UsdText` can hold.
 StepText = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,5})(\.[0-9]{0,11}[1-9])?$")]
@@ -43,7 +45,7 @@ def retail_usd(usds: Sequence[Fraction], policy: RetailPolicy) -> Fraction:
     """The retail figure in USD for one run, from the exact cost in USD of each of its requests.
 
     A run with a request of unknown cost has no retail figure: do not leave the request out.
-    Raises ValueError for a negative cost.
+    Raises ValueError for a negative cost, UnpricedUsage for a figure beyond what a record can hold.
     """
     if any(usd < 0 for usd in usds):
         raise ValueError("a cost below zero has no retail figure")
@@ -51,7 +53,10 @@ def retail_usd(usds: Sequence[Fraction], policy: RetailPolicy) -> Fraction:
     marked = [usd * factor for usd in usds]
     parts = marked if policy.rounded_per == "request" else [sum(marked, Fraction(0))]
     quantum = Fraction(policy.quantum_usd)
-    return sum((_rounded(part / quantum, policy.rounding) * quantum for part in parts), Fraction(0))
+    usd = sum((_rounded(part / quantum, policy.rounding) * quantum for part in parts), Fraction(0))
+    if usd >= USD_LIMIT:
+        raise UnpricedUsage(f"the retail figure is {USD_LIMIT} USD or more, which no record can hold")
+    return usd
 
 
 def _rounded(steps: Fraction, rounding: Rounding) -> int:

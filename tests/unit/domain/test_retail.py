@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from controller.domain.retail import RetailPolicy, retail_usd
+from controller.errors import UnpricedUsage
 
 # Vector V31 of tests/assets/metering.json.
 USDS = tuple(Fraction(text) for text in ("0.0012345", "0.0012355", "0.0000004"))
@@ -56,6 +57,12 @@ def test_no_request_costs_nothing() -> None:
 def test_a_cost_below_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="below zero"):
         retail_usd((Fraction(-1),), policy())
+
+
+def test_a_figure_that_no_record_can_hold_is_refused() -> None:
+    assert retail_usd((Fraction(10**13 - 1),), policy()) == 10**13 - 1
+    with pytest.raises(UnpricedUsage, match="no record can hold"):
+        retail_usd((Fraction(10**13 - 1),), policy(markup_percent="1"))
 
 
 @pytest.mark.parametrize(
