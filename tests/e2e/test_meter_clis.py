@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ SETTLED, UNKNOWN = RequestState.SETTLED, RequestState.UNKNOWN
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[ClientRig]:
-    with client_rig(idle_seconds=2.0) as running:
+    with client_rig() as running:
         yield running
 
 
@@ -69,14 +70,15 @@ LONGER: tuple[Fate, ...] = ("429", "500", "reset", "error event", "silence")
     ids=str,
 )
 def test_a_failing_provider_costs_one_request(rig: ClientRig, cli: Cli, fate: Fate, tmp_path: Path) -> None:
-    token = rig.open_lane(cli.provider, cli.dialect)
-    rig.provider.play(fate)
-    done = cli.run(rig.wire.url, token, tmp_path / "run")
-    assert done.exit_code != 0
-    posts = rig.wire.requests("POST")
-    requests = rig.account().requests
-    assert len(posts) == len(rig.provider.received) == len(requests) == 1
-    assert [request.state for request in requests] == [UNKNOWN]
+    # By default the meter gives a silent provider ten minutes.
+    with client_rig(idle_seconds=0.5) if fate == "silence" else nullcontext(rig) as used:
+        token = used.open_lane(cli.provider, cli.dialect)
+        used.provider.play(fate)
+        done = cli.run(used.wire.url, token, tmp_path / "run")
+        assert done.exit_code != 0
+        requests = used.account().requests
+        assert len(used.wire.requests("POST")) == len(used.provider.received) == len(requests) == 1
+        assert [request.state for request in requests] == [UNKNOWN]
 
 
 def test_what_claude_code_tries_again_spends_the_count(rig: ClientRig, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.world.clis import CLIS, SCRIPT, Cli
 from tests.world.processes import MODEL, short_directory
 from tests.world.rehearsal_model import key, rehearsal_model
 from tests.world.scripted_provider import TEXT, Received
-from tests.world.sdks import EVERY_WAY, Call, Heard, Sdk
+from tests.world.sdks import EVERY_WAY, SDKS, Call, Heard, Sdk
 from tests.world.wire import Sent, Tap
 
 # What differs between the two ways: the hop's own headers, the credential, and the encoding that the meter asks for.
@@ -57,8 +57,11 @@ def headers_of(request: Received | Sent) -> dict[str, str]:
     return {name: value for name, value in request.headers.items() if name not in NOT_COMPARED}
 
 
+OTHER_WAYS = [pytest.param(sdk, marks=pytest.mark.slow) for sdk in EVERY_WAY if sdk not in SDKS]
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("sdk", EVERY_WAY, ids=str)
+@pytest.mark.parametrize("sdk", [*SDKS, *OTHER_WAYS], ids=str)
 def test_an_sdks_conversation_is_the_same_on_both_ways(rig: ClientRig, sdk: Sdk, stream: bool) -> None:
     rig.provider.cache.forget()
     metered = conversation(sdk, rig.open(sdk, stream=stream))
