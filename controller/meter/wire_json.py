@@ -20,7 +20,7 @@ def document(raw: bytes | bytearray) -> Any:
     or a number that JSON doesn't have or can't hold, and whatever else is not JSON.
     """
     text = raw.removeprefix(BOM).decode("utf-8")
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+    return _DECODER.decode(text)
 
 
 def record(raw: bytes | bytearray) -> dict[str, Any]:
@@ -47,3 +47,6 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise ValueError("a number is too large")
     return number
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)

@@ -11,11 +11,9 @@ from controller.meter.dialects.openai_usage import TIERS, chat_usage_of, item_ki
 from controller.meter.dialects.reading import Reading, label, text_or_none
 from controller.meter.wire_json import record
 
-DECIDING: Final = (b'"error"', b'"service_tier"', b"\\u")
-
-
-def _without_null(data: bytes) -> bytes:
-    return data.replace(b'"usage":null', b"").replace(b'"usage": null', b"")
+DECIDING: Final = (b'"error"', b'"service_tier"', b'"usage"', b"\\u")
+NO_USAGE: Final = (b'"usage":null', b'"usage": null')
+SAME_TIER: Final = (b'"service_tier":"default"', b'"service_tier": "default"')
 
 
 class ChatReader:
@@ -41,14 +39,7 @@ class ChatReader:
         if data == b"[DONE]":
             self._done = self._ended = True
             return
-        # Most chunks carry text only. Inside a JSON string these names would have their quotes escaped, so a chunk
-        # without them holds nothing that is read here; anything doubtful is parsed.
-        if (
-            self._id is not None
-            and not name
-            and not any(word in data for word in DECIDING)
-            and b'"usage"' not in _without_null(data)
-        ):
+        if self._id is not None and not name and not self._decides(data):
             return
         payload = record(data)
         if name == "error":
@@ -58,6 +49,13 @@ class ChatReader:
         self._note(payload)
         if isinstance(payload.get("usage"), dict) and payload.get("choices") == []:
             self._final_usage = True
+
+    def _decides(self, data: bytes) -> bool:
+        # Most chunks carry text only. Inside a JSON string these names would have their quotes escaped, so a chunk
+        # without them holds nothing that is read here; anything doubtful is parsed.
+        for pair in NO_USAGE + SAME_TIER if self._service_tier == "default" else NO_USAGE:
+            data = data.replace(pair, b"")
+        return any(word in data for word in DECIDING)
 
     def _note(self, payload: Mapping[str, Any]) -> None:
         if payload.get("error") is not None:
