@@ -24,7 +24,9 @@ def field_path(parts: Iterable[int | str]) -> str:
 
 def field_faults(error: ValidationError, *, whole: str = "(whole file)") -> tuple[str, ...]:
     """Every fault of a refused record as `field.path: what is wrong`; `whole` stands for a fault of no one field."""
-    return tuple(
-        f"{field_path(part for part in item['loc'] if part != '[key]') or whole}: {item['msg'].removeprefix('Value error, ')}"
-        for item in error.errors(include_url=False)
-    )
+    return tuple(_fault(item["loc"], item["msg"], whole) for item in error.errors(include_url=False))
+
+
+def _fault(place: tuple[int | str, ...], message: str, whole: str) -> str:
+    path = field_path(part for part in place if part != "[key]")
+    return f"{path or whole}: {message.removeprefix('Value error, ')}"
