@@ -107,3 +107,73 @@ def test_a_stream_is_read_or_refused(dialect: str, frames: list[tuple[str, Any]]
         assert str(error)
         return
     assert reading.usage is None or all(count >= 0 for count in reading.usage.tokens.values())
+
+
+COUNT = st.integers(0, 10**6)
+
+
+@given(read=COUNT, five=COUNT, hour=COUNT, plain=COUNT, out=COUNT)
+def test_anthropic_classes_sum_back_to_what_was_written_and_read(
+    read: int, five: int, hour: int, plain: int, out: int
+) -> None:
+    usage = {
+        "input_tokens": plain,
+        "output_tokens": out,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": five + hour,
+        "cache_creation": {"ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour},
+    }
+    assert sum(_tokens("anthropic", {"usage": usage}).values()) == plain + out + read + five + hour
+
+
+@given(parts=st.lists(COUNT, min_size=4, max_size=4), out=COUNT, reasoning=st.integers(0, 100))
+def test_openai_classes_sum_back_to_the_total(parts: list[int], out: int, reasoning: int) -> None:
+    plain, read, short, long = parts
+    total = plain + read + short + long
+    details = {
+        "cached_tokens": read,
+        "cache_write_tokens": short + long,
+        "cache_write_tokens_details": {"ttl_30m_tokens": short, "ttl_12h_tokens": long},
+    }
+    usage = {
+        "input_tokens": total,
+        "input_tokens_details": details,
+        "output_tokens": out + reasoning,
+        "output_tokens_details": {"reasoning_tokens": reasoning},
+        "total_tokens": total + out + reasoning,
+    }
+    assert sum(_tokens("openai_responses", {"usage": usage}).values()) == usage["total_tokens"]
+
+
+@given(parts=st.lists(COUNT, min_size=8, max_size=8))
+def test_gemini_classes_sum_back_to_the_total(parts: list[int]) -> None:
+    text, audio, image, cached_text, cached_image, thoughts, tools, said = parts
+    prompt = text + audio + image + cached_text + cached_image
+    total = prompt + said + thoughts + tools
+    usage = {
+        "promptTokenCount": prompt,
+        "cachedContentTokenCount": cached_text + cached_image,
+        "candidatesTokenCount": said,
+        "thoughtsTokenCount": thoughts,
+        "toolUsePromptTokenCount": tools,
+        "totalTokenCount": total,
+        "promptTokensDetails": [
+            {"modality": "TEXT", "tokenCount": text + cached_text},
+            {"modality": "AUDIO", "tokenCount": audio},
+            {"modality": "IMAGE", "tokenCount": image + cached_image},
+        ],
+        "cacheTokensDetails": [
+            {"modality": "TEXT", "tokenCount": cached_text},
+            {"modality": "IMAGE", "tokenCount": cached_image},
+        ],
+    }
+    tokens = _tokens("gemini", {"usageMetadata": usage})
+    assert sum(tokens.values()) == total and tokens.get("in_audio", 0) == audio
+
+
+def _tokens(dialect: str, payload: dict[str, Any]) -> dict[TokenClass, int]:
+    reader = READERS[dialect]()
+    reader.body(payload)
+    usage = reader.reading().usage
+    assert usage is not None
+    return usage.tokens

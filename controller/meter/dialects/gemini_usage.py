@@ -58,17 +58,16 @@ def usage_of(raw: Mapping[str, Any]) -> Counted:
     _only(by_cache, ("TEXT", "IMAGE"), "usage.cacheTokensDetails")  # cached audio has a price that no class carries
     _only(by_prompt, ("TEXT", "AUDIO", "IMAGE"), "usage.promptTokensDetails")
     _only(by_candidates, ("TEXT", "AUDIO", "IMAGE"), "usage.candidatesTokensDetails")
-    image = by_prompt["IMAGE"]
-    if cached and image and not by_cache:
-        raise UnpricedUsage("usage.cacheTokensDetails: missing, so which cached tokens are images is not known")
+    audio, image = by_prompt["AUDIO"], by_prompt["IMAGE"]
+    if cached and audio + image and not by_cache:
+        raise UnpricedUsage("usage.cacheTokensDetails: missing, so which cached tokens are text is not known")
     check_part(by_cache["IMAGE"], image, "usage.cacheTokensDetails")
     image -= by_cache["IMAGE"]
-    plain = prompt - cached - by_prompt["AUDIO"] - image
-    check_part(0, plain, "usage.promptTokensDetails")
+    check_part(cached + audio + image, prompt, "usage.promptTokensDetails")
     tokens = tokens_of(
-        in_=plain + tools,
+        in_=prompt - cached - audio - image + tools,
         read=cached,
-        in_audio=by_prompt["AUDIO"],
+        in_audio=audio,
         in_image=image,
         out=candidates - by_candidates["AUDIO"] - by_candidates["IMAGE"] + thoughts,
         out_audio=by_candidates["AUDIO"],
