@@ -103,7 +103,7 @@ class Meter:
                 return web.Response()
             opening = await self._attempt_of(request, query)
             if route.operation is Operation.LIST_MODELS:
-                return web.json_response(model_listing(route.dialect, opening))
+                return web.json_response(model_listing(opening))
             return await self._infer(request, route, without_key(query), opening)
         except Refused as refused:
             return await self._refuse(refused, dialect, opening.attempt_id if opening else None)

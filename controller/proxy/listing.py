@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.domain.usage import Dialect
 from controller.ports.ledger import AttemptOpening
 
 
-def model_listing(dialect: Dialect | None, opening: AttemptOpening) -> dict[str, Any]:
+def model_listing(opening: AttemptOpening) -> dict[str, Any]:
     """The lane's one model, in Gemini's form or in one that clients of the other dialects can all read."""
-    if dialect == "gemini":
+    if opening.dialect == "gemini":
         named = {
             "name": f"models/{opening.model}",
             "displayName": opening.model,

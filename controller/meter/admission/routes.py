@@ -15,6 +15,7 @@ from controller.meter.admission.refusals import Refused
 MODEL_PLACE: Final = "{model}"
 MODEL_IN_PATH: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 GEMINI_ROOTS: Final = ("/v1beta/models", "/v1/models")  # the SDK calls the second one unless it is told otherwise
+GEMINI_PAGES: Final[Mapping[str, None]] = {"key": None, "pageSize": None, "pageToken": None}
 GEMINI_CALL: Final = re.compile(r"/v1(beta)?/models/[^/]*:[A-Za-z]+")
 
 
@@ -52,8 +53,8 @@ ROUTES: Final = (
     *_gemini("generateContent", Operation.INFER),
     *_gemini("streamGenerateContent", Operation.INFER, alt="sse"),
     *_gemini("countTokens", Operation.COUNT_TOKENS),
-    Route("GET", "/v1/models", Operation.LIST_MODELS, None, {"limit": None, "client_version": None}),
-    Route("GET", "/v1beta/models", Operation.LIST_MODELS, "gemini", {"key": None, "pageSize": None, "pageToken": None}),
+    Route("GET", "/v1/models", Operation.LIST_MODELS, None, {"limit": None, "client_version": None, **GEMINI_PAGES}),
+    Route("GET", "/v1beta/models", Operation.LIST_MODELS, "gemini", GEMINI_PAGES),
     Route("HEAD", "/", Operation.PROBE, None),
 )
 
