@@ -28,7 +28,7 @@ def settle(
     Example: fairtrial settle rounds/latest --usage-report usage-1.json --usage-report usage-2.json
     """
     from controller import wiring
-    from controller.conductor.settlement_report import describe
+    from controller.cli.settle_text import describe
 
     found = wiring.settle_round(settings(), round_dir, usage_report or [], retail_policy=retail_policy, dry_run=dry_run)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))

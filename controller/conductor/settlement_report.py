@@ -9,7 +9,6 @@ from typing import Literal
 from controller.conductor.history import RunHistory
 from controller.conductor.settlement import Books
 from controller.domain import bodies
-from controller.domain.exact import decimal_text
 from controller.domain.ids import Digest
 from controller.domain.money import UsdText, sum_usd, usd_from_text, usd_to_text
 from controller.domain.provider_report import Figure, Finding, RequestResolved
@@ -208,63 +207,3 @@ def _arm(arm: str, runs: Sequence[RunSettlement]) -> ArmSettlement:
         else None,
         retail_usd=sum_usd(run.retail_usd for run in runs),
     )
-
-
-LINES_MAX = 6  # of runs with something to say; the whole list is in the JSON
-
-
-def describe(found: Settlement) -> str:
-    """One screen."""
-    state = "settled and closed" if found.closed else "not closed: nothing was written"
-    lines = [
-        f"{found.round_id}: {state}; {found.attempts} attempts, {found.requests} requests, {_amount(found)}",
-        "",
-        f"  {'arm':24} {'metered':>14} {'figure':>9} {'unknown':>8} {'self-reported':>14} {'difference':>12} "
-        f"{'retail':>10}".rstrip(),
-    ]
-    lines += [_arm_line(arm) for arm in found.arms]
-    if found.reports is not None:
-        findings = ", ".join(f"{count} {name}" for name, count in found.reports.findings.items())
-        lines += [
-            "",
-            f"provider's report: {findings}; {found.reports.rows_left_aside} rows of "
-            f"{found.reports.keys_left_aside} other keys left aside",
-        ]
-    told = [f"  {run.run}: {_reason(run)}" for run in found.runs if run.run in found.invalid_runs or run.resolved]
-    if told:
-        lines += ["", f"measurement-invalid: {len(found.invalid_runs)} of {len(found.runs)} logical runs"]
-        lines += told[:LINES_MAX]
-    if len(told) > LINES_MAX:
-        lines.append(f"  and {len(told) - LINES_MAX} more; --json names all")
-    return "\n".join(lines)
-
-
-def _amount(found: Settlement | ArmSettlement) -> str:
-    if found.usd is None:
-        return f"at least {_dollars(found.floor_usd)}"
-    return f"{'about ' if found.figure is Figure.ESTIMATED else ''}{_dollars(found.usd)}"
-
-
-def _dollars(usd: str) -> str:
-    sign, digits = ("-", usd[1:]) if usd.startswith("-") else ("", usd)
-    return f"{sign}${decimal_text(usd_from_text(digits), 4)}"
-
-
-def _arm_line(arm: ArmSettlement) -> str:
-    usd = f"{'≥ ' if arm.usd is None else ''}{_dollars(arm.usd if arm.usd is not None else arm.floor_usd)}"
-    gap = arm.self_report
-    own, difference = (_dollars(gap.self_reported_usd), _dollars(gap.difference_usd)) if gap else ("-", "-")
-    retail = _dollars(arm.retail_usd) if arm.retail_usd is not None else "-"
-    return (
-        f"  {arm.arm:24} {usd:>14} {arm.figure.value:>9} {arm.unknown_requests:>8} {own:>14} {difference:>12} "
-        f"{retail:>10}"
-    )
-
-
-def _reason(run: RunSettlement) -> str:
-    parts = [f"request {each.sequence}: {'free' if each.assigned is None else 'assigned'}" for each in run.resolved]
-    if run.finding not in (None, Finding.AGREES, Finding.ASSIGNED):
-        parts.append(str(run.finding))
-    parts += run.problems[:1]
-    more = len(run.problems) - 1
-    return "; ".join(parts) + (f" (and {more} more problems)" if more > 0 else "")

@@ -12,20 +12,17 @@ A minute the report does not have proves nothing, and neither does a key that it
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from controller.domain.bodies import AttemptSettled, RunReconciled
 from controller.domain.ids import AttemptId
-from controller.domain.instant import InstantMs, instant_text
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.money import sum_usd, usd_to_text
 from controller.domain.outcome import RETRYABLE, EndKind
 from controller.domain.plan import Lane
 from controller.domain.provider_report import (
-    MINUTE_MS,
     REFUTED,
     Finding,
     ProviderEvidence,
@@ -38,10 +35,8 @@ from controller.domain.reconciliation import AttemptRecord
 from controller.domain.usage import AttemptAccount, MeteredRequest, RequestState, Usage, ZeroBillProof
 from controller.errors import UnpricedUsage
 from controller.settle.rules import figure, settle_attempt, settled_usd
+from controller.settle.spans import UNIT, Span, classes, counts_something, distribute, gap, minute_text, spans_of
 
-SKEW_MS: Final = MINUTE_MS  # between the provider's clock and ours
-UNIT: Final = "unit:"  # marks counted units beside token classes in one count
-TAIL_MS: Final = 15 * MINUTE_MS  # a provider may go on generating, and bill it, after its answer was lost to us
 SEVERITY: Final = (
     Finding.AGREES,
     Finding.ASSIGNED,
@@ -50,16 +45,6 @@ SEVERITY: Final = (
     Finding.PROVIDER_LESS,
     Finding.OFF_LANE,
 )
-
-
-@dataclass
-class _Span:
-    """Requests that can't be told apart by the minute, from `start` up to and without `end`, and what was reported."""
-
-    start: int
-    end: int
-    rows: list[MeteredRequest]
-    lines: list[ReportedUsage] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -108,14 +93,14 @@ def _compare(provider: ProviderEvidence, rows: Sequence[MeteredRequest], lane: L
     refusal = _not_comparable(provider, rows)
     if refusal is not None:
         return _Answer(Finding.NOT_COMPARED, (refusal,))
-    spans = _spans(rows)
-    strays = _distribute(provider.usage, spans)
-    gaps = [_gap(span, provider) for span in spans]
+    spans = spans_of(rows)
+    strays = distribute(provider.usage, spans)
+    gaps = [gap(span, provider) for span in spans]
     answers = [
-        _answer_of_span(span, lane, card) if gap is None else _Answer(Finding.NOT_COMPARED, (gap,))
-        for span, gap in zip(spans, gaps, strict=True)
+        _answer_of_span(span, lane, card) if missing is None else _Answer(Finding.NOT_COMPARED, (missing,))
+        for span, missing in zip(spans, gaps, strict=True)
     ]
-    answers += [_stray(line) for line in strays if _counts_something(line)]
+    answers += [_stray(line) for line in strays if counts_something(line)]
     answers.append(_lane_answer(provider.usage, rows, lane))
     if not any(gaps):
         answers.append(_request_answer(provider.usage, rows))
@@ -138,48 +123,10 @@ def _not_comparable(provider: ProviderEvidence, rows: Sequence[MeteredRequest]) 
     return f"{len(still_open)} requests are still in flight" if still_open else None
 
 
-def _spans(rows: Sequence[MeteredRequest]) -> list[_Span]:
-    """Requests that may have been billed, in spans of whole minutes that do not touch one another."""
-    spans: list[_Span] = []
-    billed = [row for row in rows if row.counts and row.state in (RequestState.SETTLED, RequestState.UNKNOWN)]
-    for row in sorted(billed, key=lambda each: (each.accepted_at, each.attempt_id, each.sequence)):
-        tail = TAIL_MS if row.state is RequestState.UNKNOWN else 0
-        start = (row.accepted_at - SKEW_MS) // MINUTE_MS * MINUTE_MS
-        ended_at = row.accepted_at if row.ended_at is None else max(row.accepted_at, row.ended_at)
-        end = -(-(ended_at + SKEW_MS + tail + 1) // MINUTE_MS) * MINUTE_MS
-        if spans and start <= spans[-1].end:
-            spans[-1].end = max(spans[-1].end, end)
-            spans[-1].rows.append(row)
-        else:
-            spans.append(_Span(start, end, [row]))
-    return spans
-
-
-def _distribute(lines: Sequence[ReportedUsage], spans: Sequence[_Span]) -> list[ReportedUsage]:
-    """Give each line to the span that holds its minute; returns those that no span holds."""
-    strays = []
-    for line in lines:
-        home = next((span for span in spans if span.start <= line.minute < span.end), None)
-        if home is None:
-            strays.append(line)
-        else:
-            home.lines.append(line)
-    return strays
-
-
-def _gap(span: _Span, provider: ProviderEvidence) -> str | None:
-    """The first minute of the span that no report has."""
-    at = span.start
-    for part in sorted(provider.covered, key=lambda each: each.from_at):
-        if part.from_at <= at < part.until_at:
-            at = part.until_at
-    return None if at >= span.end else f"no report has the minute {_minute(at)}"
-
-
-def _answer_of_span(span: _Span, lane: Lane, card: RateCard) -> _Answer:
-    excess = _classes(line.usage for line in span.lines)
-    excess.subtract(_classes(row.usage for row in span.rows if row.state is RequestState.SETTLED and row.usage))
-    place = f"{_minute(span.start)} to {_minute(span.end)}"
+def _answer_of_span(span: Span, lane: Lane, card: RateCard) -> _Answer:
+    excess = classes(line.usage for line in span.lines)
+    excess.subtract(classes(row.usage for row in span.rows if row.state is RequestState.SETTLED and row.usage))
+    place = f"{minute_text(span.start)} to {minute_text(span.end)}"
     short = {name: count for name, count in excess.items() if count < 0}
     over = {name: count for name, count in excess.items() if count > 0}
     if short:
@@ -210,7 +157,7 @@ def _assigned(
     row: MeteredRequest, over: Mapping[str, int], lines: Sequence[ReportedUsage], lane: Lane, card: RateCard
 ) -> RequestResolved:
     """The excess as the usage of this request, priced by the card. Raises UnpricedUsage."""
-    conditions = {(line.tier, line.speed, line.geo) for line in lines if _counts_something(line)}
+    conditions = {(line.tier, line.speed, line.geo) for line in lines if counts_something(line)}
     if len(conditions) != 1:
         raise UnpricedUsage(f"it was served under {len(conditions)} conditions, so it has no one price")
     tier, speed, geo = conditions.pop()
@@ -227,16 +174,8 @@ def _assigned(
     return RequestResolved(attempt_id=row.attempt_id, sequence=row.sequence, proof=None, assigned=usage, usd=usd)
 
 
-def _classes(usages: Iterable[Usage]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for usage in usages:
-        found.update({str(name): count for name, count in usage.tokens.items()})
-        found.update({UNIT + name: count for name, count in usage.units.items()})
-    return found
-
-
 def _stray(line: ReportedUsage) -> _Answer:
-    problem = f"{_minute(line.minute)}: the provider has usage where the records have no request"
+    problem = f"{minute_text(line.minute)}: the provider has usage where the records have no request"
     return _Answer(Finding.PROVIDER_MORE, (problem,))
 
 
@@ -246,7 +185,7 @@ def _lane_answer(lines: Sequence[ReportedUsage], rows: Sequence[MeteredRequest],
     problems = [
         f"the provider reports usage of {line.model} (tier {line.tier or 'not told'})"
         for line in lines
-        if _counts_something(line) and (line.model not in names or line.tier not in (None, lane.rate_tier))
+        if counts_something(line) and (line.model not in names or line.tier not in (None, lane.rate_tier))
     ]
     problems += [
         f"request {row.sequence} of {row.attempt_id} was answered by {row.observed_model}"
@@ -271,19 +210,11 @@ def _request_answer(lines: Sequence[ReportedUsage], rows: Sequence[MeteredReques
     return _Answer(Finding.AGREES)
 
 
-def _counts_something(line: ReportedUsage) -> bool:
-    return any(_classes([line.usage]).values())
-
-
 def _amounts(excess: Mapping[str, int]) -> str:
     return ", ".join(
         f"{abs(count)} {'more' if count > 0 else 'fewer'} {name.removeprefix(UNIT)}"
         for name, count in sorted(excess.items())
     )
-
-
-def _minute(at: int) -> str:
-    return instant_text(InstantMs(at))[:16] + "Z"
 
 
 def _account(

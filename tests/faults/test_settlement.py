@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
+from controller.cli.settle_text import describe
 from controller.conductor import rounds, running
 from controller.conductor.opening import provider_key_name
 from controller.conductor.recompute import HarnessRoundRecompute
 from controller.conductor.settlement import UsageReports, draw_up
-from controller.conductor.settlement_report import describe, settlement
+from controller.conductor.settlement_report import settlement
 from controller.domain import bodies
 from controller.domain.ids import AttemptId
 from controller.domain.instant import InstantMs
