@@ -14,12 +14,17 @@ from controller.domain.instant import InstantMs
 from controller.domain.money import UsdText
 from controller.domain.spend import ATTEMPT_CLOSED, ATTEMPT_EXPIRED, SpendRow, limit_reached
 from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
-from controller.errors import ControllerFault, InvalidInput
+from controller.errors import ControllerFault, InvalidInput, LedgerUnavailable
 from controller.ports.clock import Clock
 from controller.ports.ledger import AttemptOpening, MeterLife, RequestEnd, storable
 
 T = TypeVar("T")
 OPEN_STATES: Final = (RequestState.ACCEPTED, RequestState.SENT)
+CLOCK_JUMP_SECONDS_MAX: Final = 30  # clocks of hosts that are kept right differ by less; an attempt's life is minutes
+CLOCK: Final = (
+    "Set this machine's clock right and let a daemon keep it by slewing, then start the meter again: no expiry can be"
+    " trusted until then."
+)
 
 
 class Conflict(Exception):
@@ -95,6 +100,13 @@ class SqlLedger:
         self._store = store
         self._clock = clock
         self._meter = meter
+        self._began = clock.now() - clock.monotonic_seconds() * 1000
+
+    def _check_clock(self) -> None:
+        """Raises LedgerUnavailable when the wall clock has jumped since the ledger was opened."""
+        jumped = (self._clock.now() - self._clock.monotonic_seconds() * 1000 - self._began) / 1000
+        if abs(jumped) > CLOCK_JUMP_SECONDS_MAX:
+            raise LedgerUnavailable(f"the clock jumped by {jumped:.0f} seconds, so nothing is admitted", remedy=CLOCK)
 
     def close(self) -> None:
         """Finish what runs and let go of the store."""
@@ -152,6 +164,7 @@ class SqlLedger:
         meter = self._meter
         if meter is None:
             raise ControllerFault("ledger: it was opened for no meter, so it accepts nothing")
+        self._check_clock()
 
         def job(db: Session) -> str | None:
             db.lock(_attempt_lock(request.attempt_id))
@@ -227,6 +240,10 @@ class SqlLedger:
         own = self._meter.key if self._meter else None
 
         def job(db: Session) -> int:
+            newest = db.rows("SELECT max(accepted_at) FROM requests")[0][0] or 0
+            if newest - at > CLOCK_JUMP_SECONDS_MAX * 1000:
+                behind = (newest - at) // 1000
+                raise LedgerUnavailable(f"the clock is {behind} seconds behind the newest request", remedy=CLOCK)
             meters = db.rows("SELECT DISTINCT meter FROM requests WHERE state IN ('accepted', 'sent') ORDER BY meter")
             gone = [meter for (meter,) in meters if meter != own and db.is_gone(meter)]
             for meter in gone:

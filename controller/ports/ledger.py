@@ -90,7 +90,8 @@ class Ledger(Protocol):
     def accept(self, request: MeteredRequest, *, estimate_usd: UsdText) -> str | None:
         """Insert an ACCEPTED row, or return the name of the limit that forbids it. One transaction, fsynced.
 
-        Raises ControllerFault in a ledger that was opened for no meter.
+        Raises ControllerFault in a ledger that was opened for no meter, and LedgerUnavailable when the clock has jumped
+        since it was opened: then no expiry can be trusted.
         """
         ...
 
@@ -109,7 +110,8 @@ class Ledger(Protocol):
     def recover(self, *, at: InstantMs) -> int:
         """End what meters that are gone left open: ACCEPTED becomes ZERO_BILL/never_sent, SENT becomes UNKNOWN.
 
-        The requests of meters that live are not touched. Returns how many became UNKNOWN.
+        The requests of meters that live are not touched. Returns how many became UNKNOWN. Raises LedgerUnavailable
+        when `at` is well before the newest request, which means that the clock is wrong.
         """
         ...
 

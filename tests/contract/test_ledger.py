@@ -15,7 +15,7 @@ from controller.domain.ids import AttemptId, LogicalRunId, RequestId
 from controller.domain.instant import InstantMs
 from controller.domain.limits import SpendLimits
 from controller.domain.usage import MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
-from controller.errors import ControllerFault, InvalidInput
+from controller.errors import ControllerFault, InvalidInput, LedgerUnavailable
 from controller.ports.ledger import Ledger, MeterLife, RequestEnd
 from tests.world.clock import CLOCK_START, SetClock
 from tests.world.ledger import METER, Memory, MemoryLedger, accepted
@@ -25,16 +25,25 @@ from tests.world.processes import opening
 USAGE = Usage(tokens={"in": 3, "out": 4})
 
 
+class JumpingClock(SetClock):
+    """A wall clock that can leave the monotonic one behind."""
+
+    jump_ms = 0
+
+    def now(self) -> InstantMs:
+        return InstantMs(self.at + self.jump_ms)
+
+
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
+def clock() -> JumpingClock:
+    return JumpingClock()
 
 
 Opening = Callable[[MeterLife | None], MemoryLedger | SqlLedger]
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock) -> Iterator[Opening]:
+def opened(request: pytest.FixtureRequest, tmp_path: Path, clock: JumpingClock) -> Iterator[Opening]:
     """Opens one and the same ledger: for a meter's life, or for none."""
     make: Opening
     if request.param == "memory":
@@ -258,6 +267,31 @@ def test_an_end_before_the_acceptance_is_refused(ledger: Ledger) -> None:
     with pytest.raises(ControllerFault):
         ledger.finish(RequestId("req-1"), settled().model_copy(update={"ended_at": InstantMs(CLOCK_START - 1)}))
     ledger.finish(RequestId("req-1"), settled().model_copy(update={"ended_at": CLOCK_START}))
+
+
+@pytest.mark.parametrize("jump_ms", [30_001, -30_001, 86_400_000, -86_400_000])
+def test_nothing_is_accepted_after_the_clock_jumped(ledger: Ledger, clock: JumpingClock, jump_ms: int) -> None:
+    ledger.open_attempt(opening())
+    clock.sleep(86_400)  # time that passes is no jump
+    assert ledger.accept(request_row(1), estimate_usd="0") is None
+    clock.jump_ms = jump_ms
+    with pytest.raises(LedgerUnavailable, match="clock"):
+        ledger.accept(request_row(2), estimate_usd="0")
+    ledger.finish(RequestId("req-1"), settled())  # what was accepted still ends
+    clock.jump_ms = 30_000 if jump_ms > 0 else -30_000
+    assert ledger.accept(request_row(2), estimate_usd="0") is None
+
+
+def test_a_clock_that_is_behind_the_newest_request_recovers_nothing(opened: Opening) -> None:
+    ledger = opened(METER)
+    ledger.open_attempt(opening())
+    ledger.accept(accepted("req-1", "att-1", "run-1", at=InstantMs(100_000)), estimate_usd="0")
+    ledger.close()
+    after = opened(MeterLife(place="here", life="2"))
+    with pytest.raises(LedgerUnavailable, match="behind"):
+        after.recover(at=InstantMs(69_999))
+    assert after.recover(at=InstantMs(70_000)) == 0
+    assert after.account(AttemptId("att-1")).requests[0].ended_at == 100_000
 
 
 def test_a_ledger_of_no_meter_accepts_nothing(opened: Opening) -> None:

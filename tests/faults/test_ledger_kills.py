@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from http.client import HTTPException
-from pathlib import Path
 
 import pytest
 
-from controller.adapters.ledger_by_url import open_ledger
-from controller.adapters.ledger_sql import SqlLedger
-from controller.adapters.system_clock import SystemClock
-from controller.domain.ids import AttemptId
-from controller.domain.usage import AttemptAccount, RequestState, ZeroBillProof
-from tests.world.killed_meter import KilledMeter, KillPoint, Moment
+from controller.domain.usage import RequestState, ZeroBillProof
+from tests.world.killed_meter import KillPoint, Moment
+from tests.world.ledger_bench import Bench
 from tests.world.postgres import PostgresServer
-from tests.world.processes import CARD, MODEL, call, opening, short_directory
+from tests.world.processes import short_directory
 from tests.world.upstream import ScriptedUpstream
 
 SETTLED, UNKNOWN, FREE = RequestState.SETTLED, RequestState.UNKNOWN, RequestState.ZERO_BILL
@@ -38,53 +30,6 @@ ENDS: dict[tuple[str, Moment], tuple[RequestState | None, bool]] = {
 }
 
 
-@dataclass
-class Bench:
-    """One ledger, the provider, and meters that come and go."""
-
-    directory: Path
-    upstream: ScriptedUpstream
-    location: str
-    schema: str
-
-    def __post_init__(self) -> None:
-        (self.directory / "card.json").write_text(CARD.model_dump_json())
-        self.config = self.directory / "meter.json"
-        self.socket = self.directory / "meter.sock"
-        settings = {
-            "socket": str(self.socket),
-            "ledger": self.location,
-            "ledger_schema": self.schema,
-            "rate_card": str(self.directory / "card.json"),
-            "upstreams": {"rehearsal": self.upstream.url},
-        }
-        self.config.write_text(json.dumps(settings))
-        with contextlib.closing(self.ledger()) as ledger:
-            ledger.open_attempt(opening())
-
-    def ledger(self) -> SqlLedger:
-        """The ledger as the controller has it."""
-        return open_ledger(self.location, SystemClock(), schema=self.schema)
-
-    def meter(self, point: KillPoint | None = None) -> KilledMeter:
-        """Start a meter, which may die while it starts."""
-        return KilledMeter(self.config, self.socket, point)
-
-    def ask(self, **body: str) -> None:
-        """One request, whatever becomes of it."""
-        payload = json.dumps({"model": MODEL, "messages": [], "max_tokens": 100} | body).encode()
-        with contextlib.suppress(OSError, HTTPException):
-            call(self.socket, "POST", "/v1/chat/completions", body=payload, headers={"x-api-key": "token-1"})
-
-    def account_after_restart(self) -> AttemptAccount:
-        """Start a meter that doesn't die, and end it; what the ledger says then."""
-        meter = self.meter()
-        meter.wait_ready()
-        meter.stop()
-        with contextlib.closing(self.ledger()) as ledger:
-            return ledger.account(AttemptId("att-1"))
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     with ScriptedUpstream() as upstream, short_directory() as directory:
@@ -95,7 +40,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             yield Bench(directory, upstream, server.url(), server.schema())
 
 
-def die(bench: Bench, point: KillPoint, *acts: Callable[[], None]) -> None:
+def die(bench: Bench, point: KillPoint, *acts: Callable[[], object]) -> None:
     meter = bench.meter(point)
     meter.wait_ready()
     for act in acts:
@@ -106,7 +51,7 @@ def die(bench: Bench, point: KillPoint, *acts: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize(("method", "moment"), ENDS)
 def test_a_kill_at_any_write_leaves_every_request_with_one_end(bench: Bench, method: str, moment: Moment) -> None:
-    die(bench, KillPoint(method, moment, number=2), bench.ask, bench.ask)
+    die(bench, KillPoint(method, moment, number=2), bench.ask_to_the_end, bench.ask)
     seen = len(bench.upstream.received)
     state, was_sent = ENDS[method, moment]
     assert seen == 1 + was_sent

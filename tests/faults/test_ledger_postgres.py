@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,8 +25,10 @@ from tests.contract.test_ledger import request_row, settle, settled
 from tests.world.clock import SetClock
 from tests.world.killed_meter import FORKS
 from tests.world.ledger import METER
+from tests.world.ledger_bench import Bench
 from tests.world.postgres import USER, PostgresServer, postgres_server
-from tests.world.processes import opening
+from tests.world.processes import opening, short_directory
+from tests.world.upstream import ScriptedUpstream
 
 CLOCK = SetClock()
 OTHER = MeterLife(place="there", life="1")
@@ -251,20 +253,26 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password(tmp_path:
         PostgresLedger(url, CLOCK, schema="x; DROP TABLE requests")
 
 
-def test_the_password_comes_from_a_file_and_goes_nowhere(
-    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_password_comes_from_a_file_and_goes_nowhere(postgres: PostgresServer) -> None:
     database = postgres.database()
-    with ExitStack() as stack:
-        postgres.execute("CREATE ROLE locked LOGIN PASSWORD 'hunter2'")
-        stack.callback(postgres.execute, "DROP OWNED BY locked; DROP ROLE locked")
-        postgres.execute(f"GRANT CREATE ON DATABASE {database} TO locked")
-        url = postgres.url(database, "locked")
-        with pytest.raises(LedgerUnavailable, match="password"):
-            PostgresLedger(url, CLOCK, schema="round_1")
-        passfile = tmp_path / "pgpass"
+    postgres.execute("CREATE ROLE locked LOGIN PASSWORD 'hunter2'")
+    postgres.execute(f"GRANT CREATE ON DATABASE {database} TO locked")
+    url = postgres.url(database, "locked")
+    with pytest.raises(LedgerUnavailable, match="password"):
+        PostgresLedger(url, CLOCK, schema="round_1")
+    with ScriptedUpstream() as upstream, short_directory() as directory:
+        passfile = directory / "pgpass"
         passfile.write_text("*:*:*:locked:hunter2\n")
         passfile.chmod(0o600)
-        monkeypatch.setenv("PGPASSFILE", str(passfile))
-        PostgresLedger(url, CLOCK, schema="round_1", meter=METER).close()
-        stack.callback(postgres.execute, "DROP SCHEMA round_1 CASCADE", database=database)
+        bench = Bench(directory, upstream, f"{url}&passfile={passfile}", "round_1")
+        running = bench.meter()
+        running.wait_ready()
+        answer = bench.ask()
+        postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'locked'")
+        bench.ask()
+        assert answer is not None and answer.status == 200
+        assert running.exit_code() == LedgerUnavailable.exit_code
+        running.stop()
+        assert "terminat" in bench.read_log() and "hunter2" not in bench.read_log()
+        told = [path for path in directory.iterdir() if path.is_file() and b"hunter2" in path.read_bytes()]
+        assert told == [passfile]

@@ -9,6 +9,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from controller.adapters.ledger_sql import Session, SqlLedger, Store
+from controller.adapters.system_clock import SystemClock
+from controller.domain.instant import InstantMs
+from controller.errors import FairtrialError
 from controller.proxy import serve
 from tests.world.processes import call
 
@@ -60,10 +64,21 @@ class _DyingStore:
         return self._store.write(dying)
 
 
+def _let_clock_be_set(path: Path) -> None:
+    """The file holds by how many milliseconds the wall clock is off."""
+    real = SystemClock.now
+
+    def now(clock: SystemClock) -> InstantMs:
+        return InstantMs(real(clock) + (int(path.read_text()) if path.exists() else 0))
+
+    setattr(SystemClock, "now", now)  # noqa: B010  mypy knows no way to say it
+
+
 def _serve(config: Path, point: KillPoint | None) -> None:
     descriptor = os.open(config.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
+    _let_clock_be_set(config.with_suffix(".clock"))
     if point is not None:
         real, calls = getattr(SqlLedger, point.method), itertools.count(1)
 
@@ -79,7 +94,11 @@ def _serve(config: Path, point: KillPoint | None) -> None:
             return result
 
         setattr(SqlLedger, point.method, method)
-    serve(config)
+    try:
+        serve(config)
+    except FairtrialError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        sys.exit(error.exit_code)
 
 
 FORKS = multiprocessing.get_context("forkserver")

@@ -7,7 +7,7 @@ from controller.domain.instant import InstantMs
 from controller.domain.money import UsdText
 from controller.domain.spend import ATTEMPT_CLOSED, ATTEMPT_EXPIRED, SpendRow, limit_reached
 from controller.domain.usage import AttemptAccount, Dialect, MeteredRequest, Refusal, RequestState, ZeroBillProof
-from controller.errors import ControllerFault, InvalidInput
+from controller.errors import ControllerFault, InvalidInput, LedgerUnavailable
 from controller.ports.clock import Clock
 from controller.ports.ledger import AttemptOpening, MeterLife, RequestEnd, storable
 from tests.world.clock import CLOCK_START
@@ -15,6 +15,7 @@ from tests.world.clock import CLOCK_START
 OPEN = (RequestState.ACCEPTED, RequestState.SENT)
 
 
+JUMP_MS_MAX = 30_000
 METER = MeterLife(place="here", life="1")
 
 
@@ -36,6 +37,7 @@ class MemoryLedger:
     def __init__(self, clock: Clock, *, meter: MeterLife | None = METER, memory: Memory | None = None) -> None:
         self._clock = clock
         self._meter = meter
+        self._began = clock.now() - clock.monotonic_seconds() * 1000
         self._memory = memory or Memory()
         self._openings = self._memory.openings
         self._closed = self._memory.closed
@@ -75,6 +77,8 @@ class MemoryLedger:
     def accept(self, request: MeteredRequest, *, estimate_usd: UsdText) -> str | None:
         if self._meter is None:
             raise ControllerFault("ledger: it was opened for no meter, so it accepts nothing")
+        if abs(self._clock.now() - self._clock.monotonic_seconds() * 1000 - self._began) > JUMP_MS_MAX:
+            raise LedgerUnavailable("the clock jumped")
         opening = self._openings.get(request.attempt_id)
         if opening is None:
             raise InvalidInput(f"ledger: attempt {request.attempt_id} was never opened")
@@ -140,6 +144,8 @@ class MemoryLedger:
 
     def recover(self, *, at: InstantMs) -> int:
         unknown = 0
+        if any(row.accepted_at - at > JUMP_MS_MAX for row, _ in self._rows.values()):
+            raise LedgerUnavailable("the clock is behind the newest request")
         for request_id, (row, _) in list(self._rows.items()):
             if self._memory.meters[request_id].key in self._memory.living:
                 continue
