@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -12,7 +13,7 @@ import pytest
 from controller.domain.limits import SpendLimits
 from controller.domain.usage import RequestState
 from tests.world.client_rig import ClientRig, client_rig
-from tests.world.clis import CLAUDE, CLIS, CODEX, FILE_TEXT, SCRIPT, Cli
+from tests.world.clis import CLAUDE, CLIS, CODEX, FILE_TEXT, LOCK, ROOT, SCRIPT, Cli
 from tests.world.processes import short_directory
 from tests.world.rehearsal_model import key, rehearsal_model
 from tests.world.scripted_provider import TEXT, Fate
@@ -54,6 +55,16 @@ def test_a_task_of_two_turns_is_accounted_for_to_the_token(cli: Cli, tmp_path: P
         assert request.usage is not None
         metered.update(request.usage.tokens)
     assert cli.own_account(done) == dict(metered)
+
+
+def test_the_lock_names_every_package_by_its_bytes_and_codex_as_rounds_use_it() -> None:
+    locked = json.loads((LOCK / "package-lock.json").read_text())["packages"]
+    packages = {name: package for name, package in locked.items() if name}
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    recipe = ROOT / "images" / "recipes" / "harness-codex" / "package-lock.json"
+    baked = json.loads(recipe.read_text())["packages"]
+    ours = {name: package["integrity"] for name, package in packages.items() if "@openai" in name}
+    assert ours == {name: package["integrity"] for name, package in baked.items() if name}
 
 
 QUICK: tuple[Fate, ...] = ("529", "cut")
