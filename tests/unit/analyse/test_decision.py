@@ -103,3 +103,59 @@ def test_a_quotable_sentence_names_the_winner_first() -> None:
     assert text == (
         "Beta was more successful than Alpha: +25.0 percentage points (Holm-adjusted 95 % interval +1.0 to +50.0)."
     )
+
+
+def test_each_rule_says_with_which_numbers_it_was_decided() -> None:
+    cost_tied = replace(TIED, cost_first=both(Fraction(901, 100)))
+    faster = replace(cost_tied, time_second=both(80), time_ratio=Bounds(Fraction(11, 10), Fraction(13, 10)))
+    success, cost, time = decide(faster).findings
+    assert (success.status, cost.status, time.status) == ("tie", "tie", "met")
+    assert [(one.value, one.relation, one.bound, one.met) for one in success.conditions] == [("-1/50", ">", "0", False)]
+    assert [(one.value, one.relation, one.bound, one.met) for one in cost.conditions] == [
+        ("-1/50", ">", "-3/100", True),
+        ("901/100", "<=", "9", False),
+        ("99/100", "<", "1", True),
+    ]
+    assert time.arm == "b"
+    assert [(one.value, one.bound, one.met) for one in time.conditions] == [
+        ("-1/50", "-3/100", True),
+        ("80", "90", True),
+        ("10/11", "1", True),
+    ]
+    assert time.sentence == (
+        "time: at least 10 % lower, and its interval lies entirely below 1 "
+        "(b: success lower bound −2.0 points; 20.0 % lower; ratio interval 0.769 to 0.909)"
+    )
+
+
+def test_rules_after_the_deciding_one_are_not_asked() -> None:
+    won = decide(replace(TIED, success=Bounds(Fraction(1, 100), Fraction(1, 2)), success_difference=Fraction(1, 4)))
+    assert [finding.status for finding in won.findings] == ["met", "not reached", "not reached"]
+    assert won.reasons == ("success: the interval excludes zero (+1.0 to +50.0 points)",)
+
+
+def test_a_saving_that_only_the_success_bound_forbids_is_no_tie() -> None:
+    """The dearer arm must not win by its time: cost does not tie, so the rules stop."""
+    behind = replace(
+        TIED,
+        success=Bounds(Fraction(-4, 100), Fraction(1, 100)),
+        time_second=both(50),
+        time_ratio=Bounds(Fraction(15, 10), Fraction(2)),
+    )
+    decision = decide(behind)
+    assert [finding.status for finding in decision.findings] == ["tie", "no tie", "not reached"]
+    assert decision.conclusion == "no reliable difference"
+    assert "not above -3 points, so the rules stop here" in decision.reasons[-1]
+
+
+def test_a_rounded_number_never_hides_which_side_of_the_bound_it_is_on() -> None:
+    close = replace(TIED, success=Bounds(Fraction(1, 10**6), Fraction(1, 2)), success_difference=Fraction(1, 4))
+    assert "interval +0.0001 to +50.0" in sentence(decide(close), close)
+    below = replace(TIED, cost_ratio=Bounds(Fraction(8, 10), Fraction(99_999, 100_000)))
+    assert "ratio 0.800 to 0.99999)" in sentence(decide(below), below)
+
+
+def test_a_finite_cost_against_an_endless_one_is_said_so() -> None:
+    endless = replace(TIED, cost_second=Bounds(UNBOUNDED, UNBOUNDED), cost_ratio=Bounds(Fraction(0), Fraction(0)))
+    assert "its cost per success was finite and the other's without bound" in sentence(decide(endless), endless)
+    assert decide(endless).findings[1].conditions[1].bound == "unbounded"
