@@ -16,6 +16,7 @@ from aiohttp import (
     ClientSession,
     ClientTimeout,
     ConnectionTimeoutError,
+    StreamReader,
     TCPConnector,
     UnixConnector,
     web,
@@ -38,6 +39,7 @@ from controller.proxy.copy import Copy
 CONNECT_SECONDS_MAX: Final = 30.0
 POOLED_SECONDS: Final = 10.0  # providers keep idle connections longer; a reused dead one would cost an UNKNOWN
 BODY_BYTES_DIRECT: Final = 2**20
+READ_BYTES_LEAST: Final = 2**14  # the copy is read by so much at once, which costs half of reading every chunk alone
 log = structlog.get_logger("meter")
 
 
@@ -162,9 +164,7 @@ class Relay:
                 status = upstream.status
                 copy = Copy(dialect, upstream.headers)
                 await passing.start(upstream)
-                async for chunk in upstream.content.iter_any():
-                    await passing.write(chunk)
-                    copy.feed(chunk)
+                await _pass(upstream.content, passing, copy)
                 copy.end()
         except (ClientConnectorError, ConnectionTimeoutError) as error:
             return Exchange(connected=False, fault=type(error).__name__), None
@@ -196,6 +196,22 @@ class Relay:
             raw_usage_json=raw_usage_text(reading.raw) if reading else "",
             note=final.note,
         )
+
+
+async def _pass(content: StreamReader, passing: _Passing, copy: Copy) -> None:
+    """Send every chunk on as it comes, and let the copy read all that came, however the answer ends."""
+    held: list[bytes] = []
+    held_bytes = 0
+    try:
+        async for chunk in content.iter_any():
+            await passing.write(chunk)
+            held.append(chunk)
+            held_bytes += len(chunk)
+            if held_bytes >= READ_BYTES_LEAST:
+                copy.feed(b"".join(held))
+                held, held_bytes = [], 0
+    finally:
+        copy.feed(b"".join(held))
 
 
 class _Passing:
