@@ -41,6 +41,12 @@ def test_both_meanings_of_deflate_are_read() -> None:
     assert decoded(raw_deflate(TEXT), announced="deflate", size=3) == TEXT
 
 
+def test_what_zlib_holds_back_at_the_bound_of_a_step_is_not_lost() -> None:
+    # Runs end a few bytes beyond a step, where all input is taken and some output is not given yet.
+    for extra in range(1, 300):
+        assert len(decoded(raw_deflate(b"a" * (STEP_BYTES + extra)), announced="deflate")) == STEP_BYTES + extra
+
+
 @pytest.mark.parametrize("level", [1, 9])
 def test_members_one_after_the_other_are_one_answer(level: int) -> None:
     raw = b"".join(gzip.compress(TEXT[start : start + 999], level) for start in range(0, len(TEXT), 999))
