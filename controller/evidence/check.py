@@ -7,7 +7,8 @@
  5. At the moment of every attempt's intent a signed grant was in force and covered it with its ceilings.
  6. Every logical run has exactly one score; every intended attempt is settled, classified and destroyed, or its run is
     halted or the round stopped; every patch is the one that was judged.
- 7. Every charge is recomputed from its usage and the frozen rate card; the sums are those of the log and the dataset.
+ 7. Every charge is recomputed from its usage and the frozen rate card, every finding from the provider's usage report
+    likewise; the sums are those of the log and the dataset.
  8. The schedule is recomputed from the seed.
  9. The dataset is rebuilt from the statements, and the analysis from the dataset, byte for byte.
 10. A rehearsal says so everywhere; a measured round ran in machines, never in bare containers.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from controller.domain import bodies
@@ -10,6 +11,7 @@ from controller.domain.dataset import LogicalRunRow
 from controller.domain.ids import Digest, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.plan import RoundManifest
+from controller.domain.provider_report import REFUTED
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.evidence.canonical import parse_lines
@@ -86,7 +88,9 @@ def context_of_round(
             body, told = _INCIDENTS[each.kind]
             text = told(claim(each, body))
             incidents.append(Incident(at=each.at, event=each.kind.value, subject=each.subject, text=text))
-    facts = [Fact(name=f"pool, epoch {start.epoch}", value=f"{start.pool}, {start.isolation}") for start in starts]
+    incidents += _refuted(statements)
+    facts = [*_money_facts(statements)]
+    facts += [Fact(name=f"pool, epoch {start.epoch}", value=f"{start.pool}, {start.isolation}") for start in starts]
     return ReportContext(
         manifest=manifest,
         manifest_digest=manifest_digest,
@@ -99,3 +103,27 @@ def context_of_round(
         started_at=started[0].at if started else None,
         ended_at=ends[-1] if ends else None,
     )
+
+
+def _refuted(statements: Sequence[Statement]) -> Iterator[Incident]:
+    """Every logical run whose records the provider's usage report contradicts."""
+    for each in statements:
+        if each.kind is StatementKind.RUN_RECONCILED:
+            body = claim(each, bodies.RunReconciled)
+            if body.finding in REFUTED:
+                text = f"{body.finding.value}: {body.problems[0]}"
+                yield Incident(at=each.at, event=each.kind.value, subject=each.subject, text=text)
+
+
+def _money_facts(statements: Sequence[Statement]) -> Iterator[Fact]:
+    """What the sum of money is, and what the provider's report said of it."""
+    for each in statements:
+        if each.kind is StatementKind.ROUND_SETTLED:
+            settled = claim(each, bodies.RoundSettled)
+            told = f"{settled.usd} USD" if settled.usd is not None else f"at least {settled.floor_usd} USD"
+            yield Fact(name="settlement", value=f"{told} ({settled.figure.value})")
+    kind = StatementKind.RUN_RECONCILED
+    findings = Counter(claim(each, bodies.RunReconciled).finding.value for each in statements if each.kind is kind)
+    if findings:
+        told = ", ".join(f"{findings[name]} {name}" for name in sorted(findings))
+        yield Fact(name="provider's usage report, logical runs", value=told)

@@ -15,6 +15,7 @@ from controller.domain.exact import Exact, decimal_text, exact_from_text
 from controller.domain.instant import instant_text
 from controller.domain.money import usd_display, usd_from_text
 from controller.domain.outcome import EndKind
+from controller.domain.provider_report import Figure
 from controller.protocols.harness_round.decision import sentence
 from controller.protocols.harness_round.estimates import Estimate, PairAnalysis, pair_evidence
 from controller.publish import figures, report_facts
@@ -94,6 +95,7 @@ class View:
         costs = [row.usd for row in rows]
         known = [usd_from_text(cost) for cost in costs if cost is not None]
         total = sum(known, Fraction(0))
+        estimated = any(row.figure is Figure.ESTIMATED for row in rows)
         spent = usd_display(total, 2) if len(known) == len(costs) else f"≥ {usd_display(total, 2)}"
         return (
             ("arms", str(len(self.arms))),
@@ -101,7 +103,7 @@ class View:
             ("repeats", str(analysis.replicates)),
             ("logical runs", f"{len(rows):,}"),
             ("attempts", f"{sum(len(row.attempts) for row in rows):,}"),
-            ("true cost", spent),
+            ("true cost, partly estimated" if estimated else "true cost", spent),
         )
 
     @cached_property

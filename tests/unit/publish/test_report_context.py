@@ -6,6 +6,7 @@ from pathlib import Path
 
 from controller.analyse.plan import plan_of_manifest, plan_of_rows
 from controller.domain import bodies
+from controller.domain.provider_report import Figure, Finding, ProviderEvidence
 from controller.domain.statement import StatementKind
 from controller.protocols.harness_round.estimates import Analysis
 from controller.publish.report import ReportContext, context_of_round, render_report
@@ -58,3 +59,27 @@ def test_a_round_that_never_started_proves_no_virtual_machine(tmp_path: Path) ->
     found = conducted(tmp_path / "small")
     found.statements = [each for each in found.statements if each.kind is not StatementKind.ROUND_STARTED]
     assert context(found).isolation == "container"
+
+
+def test_what_the_sum_of_money_is_and_what_contradicts_it_are_told(tmp_path: Path) -> None:
+    found = conducted(tmp_path / "small")
+    provider = ProviderEvidence(reports=(), covered=(), dedicated=True, usage=())
+    refuted = bodies.RunReconciled(
+        provider=provider,
+        finding=Finding.PROVIDER_LESS,
+        problems=("the provider has 1 fewer out than the records",),
+        resolved=(),
+        accounts={},
+        outcome="invalid",
+        usd=None,
+        floor_usd="0",
+        figure=Figure.FLOOR,
+    )
+    made = context(found)
+    found.log(StatementKind.RUN_RECONCILED, found.manifest.schedule[0].id, refuted)
+    facts = {fact.name: fact.value for fact in context(found).facts}
+    assert facts["settlement"].startswith("at least 0.0")
+    assert facts["settlement"].endswith("USD (floor)")
+    assert facts["provider's usage report, logical runs"] == "1 provider-less"
+    assert "provider-less: the provider has 1 fewer out than the records" in render_report(context(found))
+    assert "provider" not in {fact.name.split("'")[0] for fact in made.facts}
