@@ -19,6 +19,25 @@ REPLICATES: Final = 3
 RESAMPLES: Final = 10_000
 FIXED_SANDBOX: Final = SandboxLimits()
 FIXED_SPEND: Final = SpendLimits()
+# Every estimand of an arm by its name in the analysis, then those of a pair.
+METRICS: Final = (
+    "success_rate",
+    "cost_per_success",
+    "tokens_per_success",
+    *(
+        f"{metric}_{quantile}"
+        for metric in ("wall_ms", "scored_wall_ms", "usd", "turns", "tool_calls")
+        for quantile in ("p50", "p90")
+    ),
+    "conditional_quality",
+    "cache_hit_rate",
+    "would_have_passed_rate",
+    "disagreement",
+    "tasks_by_successes",
+    "success_difference",
+    "cost_ratio",
+    "wall_ms_p90_ratio",
+)
 
 
 class AnalysisPlan(Record):
@@ -32,20 +51,7 @@ class AnalysisPlan(Record):
     comparisons: tuple[tuple[Slug, Slug], ...]  # unordered pairs; their number is the size of each Holm family
     margin_points: int = Field(default=MARGIN_POINTS, ge=0, le=100)
     saving_percent: int = Field(default=SAVING_PERCENT, ge=0, le=100)
-    metrics: tuple[str, ...] = (
-        "success_rate",
-        "success_difference",
-        "cost_per_success",
-        "tokens_per_success",
-        "wall_time_p50",
-        "wall_time_p90",
-        "cost_p50",
-        "cost_p90",
-        "turns_p50",
-        "turns_p90",
-        "repeats_disagree",
-        "would_have_passed",
-    )
+    metrics: tuple[str, ...] = METRICS
 
 
 class StopRules(Record):
@@ -93,6 +99,10 @@ def problems(manifest: HarnessRoundManifest) -> tuple[str, ...]:
             ("replicates", manifest.replicates, REPLICATES),
             ("sandbox_limits", manifest.sandbox_limits, FIXED_SANDBOX),
             ("spend_limits", manifest.spend_limits, FIXED_SPEND),
+            ("analysis.resamples", manifest.analysis.resamples, RESAMPLES),
+            ("analysis.margin_points", manifest.analysis.margin_points, MARGIN_POINTS),
+            ("analysis.saving_percent", manifest.analysis.saving_percent, SAVING_PERCENT),
+            ("analysis.metrics", manifest.analysis.metrics, METRICS),
         )
         found += [f"{name}: fixed by the protocol for measured rounds" for name, value, fix in fixed if value != fix]
     return tuple(found)

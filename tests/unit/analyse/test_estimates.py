@@ -14,6 +14,7 @@ from controller.analyse.pairs import seed_sensitive
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.outcome import EndKind
 from controller.protocols.harness_round.estimates import Estimate
+from controller.protocols.harness_round.manifest import METRICS
 from tests.unit.analyse.test_rules import analysed, grid, plan_for
 from tests.world.rounds import attempt, realistic, run
 
@@ -49,11 +50,9 @@ def test_every_estimate_of_an_arm_has_an_interval() -> None:
         *arm.quantiles,
     ]
     assert [one.estimand for one in estimates if one.low is None or one.high is None] == []
-    assert {one.estimand for one in arm.quantiles} == {
-        f"{metric}_{name}"
-        for metric in ("wall_ms", "scored_wall_ms", "usd", "turns", "tool_calls")
-        for name in ("p50", "p90")
-    }
+    of_pairs = {"success_difference", "cost_ratio", "wall_ms_p90_ratio"}
+    named = {"tasks_by_successes" if "_of_3" in one.estimand else one.estimand for one in estimates}
+    assert named | of_pairs == set(METRICS)  # what the manifest freezes is what is estimated
 
 
 def test_conditional_quality_looks_at_runs_that_ended_normally() -> None:
