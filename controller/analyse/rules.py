@@ -137,6 +137,8 @@ def warnings(
                 f"{arm.arm}: {arm.invalid} invalid and {arm.missing} missing logical runs count as not successful; "
                 "its comparisons are not qualified."
             )
+        if arm.cost_per_success.value == "0":
+            found.append(f"{arm.arm}: its successes cost nothing, so no other arm can be cheaper by a share.")
     sensitive = [
         f"{pair.first} and {pair.second} ({one.criterion})"
         for pair in pairs

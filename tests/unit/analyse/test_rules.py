@@ -200,6 +200,14 @@ def test_swapping_the_arms_mirrors_every_decision(seed: int) -> None:
         assert Fraction(forwards.cost.low) == 1 / Fraction(backwards.cost.high)
 
 
+def test_a_free_arm_is_flagged_and_two_free_arms_have_no_ratio() -> None:
+    analysis = analysed(grid({"a": [3, 3], "b": [3, 3]}, a="0", b="0"))
+    assert (analysis.arms[0].cost_per_success.value, analysis.arms[0].cost_per_success.high) == ("0", "0")
+    assert (analysis.pairs[0].cost.value, analysis.pairs[0].cost.undefined_replicates) == (None, 1_000)
+    assert analysis.pairs[0].decision.rule == "none"
+    assert "a: its successes cost nothing" in " ".join(analysis.warnings)
+
+
 def test_few_tasks_and_several_models_are_warned_of() -> None:
     rows = [row.model_copy(update={"model": row.arm}) for row in grid({"a": [3, 3], "b": [3, 3]})]
     warnings = " ".join(analysed(rows).warnings)
