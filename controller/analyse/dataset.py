@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from controller.analyse.plan import PlanInputs
-from controller.domain.dataset import LogicalRunRow
+from controller.domain.dataset import USD, LogicalRunRow
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.money import usd_from_text
 from controller.domain.outcome import EndKind
@@ -46,7 +46,7 @@ def parse_dataset(data: bytes, *, name: str = "dataset.jsonl") -> tuple[LogicalR
             rows.append(row)
     if not lines:
         problems.append(f"{name}: the dataset has no rows")
-    _refuse(problems)
+    refuse(problems)
     return tuple(rows)
 
 
@@ -67,6 +67,12 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
             problems.append(f"{where}: task: {row.task!r} is not in the plan")
         if row.replicate > plan.replicates:
             problems.append(f"{where}: replicate: {row.replicate} exceeds the planned {plan.replicates}")
+        if row.currency != USD:
+            problems.append(f"{where}: currency: {row.currency}, but this protocol compares metered US dollars only")
+        if row.charges:
+            problems.append(f"{where}: charges: this protocol compares the metered model cost only")
+        if row.challenge is not None:
+            problems.append(f"{where}: challenge: a planted {row.challenge} case is no run of this protocol")
         key = (row.task, row.arm, row.replicate)
         if key in first_line:
             problems.append(f"{where}: {_name(key)} appears twice, first on line {first_line[key]}")
@@ -79,15 +85,16 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
                     problems.append(
                         f"{name}: {_name(key)} is predeclared but has no row; a run that never happened is `missing`"
                     )
-    problems.extend(_mixtures(rows, name))
-    _refuse(problems)
+    problems.extend(mixtures(rows, name))
+    refuse(problems)
 
 
 def _name(key: tuple[str, str, int]) -> str:
     return f"{key[0]}.{key[1]}.r{key[2]}"
 
 
-def _refuse(problems: Sequence[str]) -> None:
+def refuse(problems: Sequence[str]) -> None:
+    """Raises InvalidInput listing the problems, if there are any: the first ones in full, the rest as a count."""
     if problems:
         shown = "\n".join(problems[:PROBLEMS_SHOWN_MAX])
         more = len(problems) - PROBLEMS_SHOWN_MAX
@@ -132,6 +139,7 @@ def _row_problems(row: LogicalRunRow) -> Iterator[str]:
                 yield f"attempts.{attempt.number - 1}.{field}: must not be negative"
     yield from _sum_problems(row)
     yield from _outcome_problems(row)
+    yield from _version_problems(row)
 
 
 def _sum_problems(row: LogicalRunRow) -> Iterator[str]:
@@ -162,6 +170,21 @@ def _outcome_problems(row: LogicalRunRow) -> Iterator[str]:
         yield "attempts: a run that was scored has at least one"
 
 
+def _version_problems(row: LogicalRunRow) -> Iterator[str]:
+    """What only the second version of the format can say, in a row that says it is of the first."""
+    if row.latency_ms is not None and row.latency_ms < sum(attempt.wall_ms for attempt in row.attempts):
+        yield f"latency_ms: {row.latency_ms} is less than the time of the attempts"
+    if row.schema_version == "fairtrial.dataset/1":
+        added = {"latency_ms": row.latency_ms, "charges": row.charges, "proofs": row.proofs, "challenge": row.challenge}
+        yield from (
+            f"{name}: needs the schema_version fairtrial.dataset/2"
+            for name, value in added.items()
+            if value not in (None, ())
+        )
+        if row.currency != USD:
+            yield "currency: another one than USD needs the schema_version fairtrial.dataset/2"
+
+
 def _plan_problems(plan: PlanInputs) -> Iterator[str]:
     for kind, ids in (("arms", plan.arms), ("tasks", plan.tasks)):
         if len(set(ids)) != len(ids):
@@ -175,7 +198,7 @@ def _plan_problems(plan: PlanInputs) -> Iterator[str]:
         seen.add(frozenset((first, second)))
 
 
-def _mixtures(rows: Sequence[LogicalRunRow], name: str) -> Iterator[str]:
+def mixtures(rows: Sequence[LogicalRunRow], name: str) -> Iterator[str]:
     """Values that must be one for the whole dataset, one for each task or one for each arm."""
     first: dict[tuple[str, ...], tuple[object, int]] = {}
     for number, row in enumerate(rows, start=1):
