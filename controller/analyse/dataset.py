@@ -67,12 +67,7 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
             problems.append(f"{where}: task: {row.task!r} is not in the plan")
         if row.replicate > plan.replicates:
             problems.append(f"{where}: replicate: {row.replicate} exceeds the planned {plan.replicates}")
-        if row.currency != USD:
-            problems.append(f"{where}: currency: {row.currency}, but this protocol compares metered US dollars only")
-        if row.charges:
-            problems.append(f"{where}: charges: this protocol compares the metered model cost only")
-        if row.challenge is not None:
-            problems.append(f"{where}: challenge: a planted {row.challenge} case is no run of this protocol")
+        problems.extend(f"{where}: {fault}" for fault in _beyond_this_protocol(row))
         key = (row.task, row.arm, row.replicate)
         if key in first_line:
             problems.append(f"{where}: {_name(key)} appears twice, first on line {first_line[key]}")
@@ -87,6 +82,16 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
                     )
     problems.extend(mixtures(rows, name))
     refuse(problems)
+
+
+def _beyond_this_protocol(row: LogicalRunRow) -> Iterator[str]:
+    """What a row may say to another protocol, and harness-round would otherwise drop without a word."""
+    if row.currency != USD:
+        yield f"currency: {row.currency}, but this protocol compares metered US dollars only"
+    if row.charges:
+        yield "charges: this protocol compares the metered model cost only"
+    if row.challenge is not None:
+        yield f"challenge: a planted {row.challenge} case is no run of this protocol"
 
 
 def _name(key: tuple[str, str, int]) -> str:
@@ -175,12 +180,9 @@ def _version_problems(row: LogicalRunRow) -> Iterator[str]:
     if row.latency_ms is not None and row.latency_ms < sum(attempt.wall_ms for attempt in row.attempts):
         yield f"latency_ms: {row.latency_ms} is less than the time of the attempts"
     if row.schema_version == "fairtrial.dataset/1":
-        added = {"latency_ms": row.latency_ms, "charges": row.charges, "proofs": row.proofs, "challenge": row.challenge}
-        yield from (
-            f"{name}: needs the schema_version fairtrial.dataset/2"
-            for name, value in added.items()
-            if value not in (None, ())
-        )
+        for name in ("latency_ms", "charges", "proofs", "challenge"):
+            if getattr(row, name) not in (None, ()):
+                yield f"{name}: needs the schema_version fairtrial.dataset/2"
         if row.currency != USD:
             yield "currency: another one than USD needs the schema_version fairtrial.dataset/2"
 
