@@ -78,7 +78,7 @@ def test_every_dialect_settles_exactly(rig: MeterRig, dialect: Dialect, stream: 
 
 def test_bytes_and_headers_pass_untouched(rig: MeterRig, upstream: ScriptedUpstream) -> None:
     rig.open(dialect="anthropic", key="secret-key")
-    body = b'{ "model": "rehearsal-1",\n "max_tokens" :5, "stream": true, "x": "\\u2028 \xc3\xa9" }'
+    body = b'{ "model": "rehearsal-1",\n "max_tokens" :5, "stream": true, "metadata": {"user_id": "\\u2028 \xc3\xa9"} }'
     headers = {"x-api-key": rig.token(), "anthropic-version": "2023-06-01", "Cookie": "c", "User-Agent": "h/1"}
     answer = call(rig.socket, "POST", "/v1/messages?beta=true", body=body, headers=headers)
     (seen,) = upstream.received
@@ -253,12 +253,12 @@ def test_what_cannot_be_vouched_for_is_unknown(rig: MeterRig, key: str, stream: 
     assert word in request.note
 
 
-def test_an_encoded_answer_passes_but_is_not_priced(rig: MeterRig) -> None:
+def test_an_encoded_answer_passes_as_it_is_and_is_priced(rig: MeterRig) -> None:
     rig.open(key="gzip")
     answer = rig.chat()
     assert gzip.decompress(answer.body).startswith(b'{"id"') and answer.headers["content-encoding"] == "gzip"
     (request,) = rig.settled_account().requests
-    assert request.state is RequestState.UNKNOWN and "gzip" in request.note
+    assert (request.state, request.usd) == (RequestState.SETTLED, CALL_USD)
 
 
 def test_three_attempts_of_one_harness_are_three_requests(rig: MeterRig) -> None:

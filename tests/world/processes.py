@@ -235,7 +235,10 @@ class MeterRig:
 
     def chat(self, number: int = 1, *, target: str = "/v1/chat/completions", **body: Any) -> Answer:
         """One inference request of attempt `number`."""
-        payload = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 100} | body
+        spoken = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 100}
+        if target == "/v1/responses":
+            spoken = {"input": [{"role": "user", "content": "hi"}], "max_output_tokens": 100}
+        payload = {"model": MODEL} | spoken | body
         headers = {"Authorization": f"Bearer {self.token(number)}", "Content-Type": "application/json"}
         return call(self.socket, "POST", target, body=json.dumps(payload).encode(), headers=headers)
 
