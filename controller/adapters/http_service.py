@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,11 +115,18 @@ def _only_instance(socket: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def places(error: ExcInfo) -> list[str]:
+    """Where an exception came from, and its kind: not its words, which may hold what a client sent."""
+    kind, _, trace = error
+    return [*(f"{at.filename}:{at.lineno} {at.name}" for at in traceback.extract_tb(trace)), kind.__name__]
+
+
 def _log_to_stderr() -> None:
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.ExceptionRenderer(places),
             structlog.processors.JSONRenderer(),
         ],
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
