@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 import structlog
 import uvloop
 from aiohttp import web
+from structlog.typing import ExcInfo
 
 from controller.domain.json_files import parse_record
 from controller.domain.record import Record
@@ -115,9 +116,9 @@ def _only_instance(socket: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def places(error: ExcInfo) -> list[str]:
+def places(exc_info: ExcInfo) -> list[str]:
     """Where an exception came from, and its kind: not its words, which may hold what a client sent."""
-    kind, _, trace = error
+    kind, _, trace = exc_info
     return [*(f"{at.filename}:{at.lineno} {at.name}" for at in traceback.extract_tb(trace)), kind.__name__]
 
 
