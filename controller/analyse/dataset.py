@@ -85,7 +85,9 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
 
 
 def _beyond_this_protocol(row: LogicalRunRow) -> Iterator[str]:
-    """What a row may say to another protocol, and harness-round would otherwise drop without a word."""
+    """What another protocol allows in a row, and harness-round does not."""
+    if row.outcome == "success" and row.usd is None:
+        yield "outcome: a run whose cost is unknown is `invalid`, not a success"
     if row.currency != USD:
         yield f"currency: {row.currency}, but this protocol compares metered US dollars only"
     if row.charges:
@@ -164,11 +166,9 @@ def _outcome_problems(row: LogicalRunRow) -> Iterator[str]:
     scored = next((attempt for attempt in row.attempts if attempt.number == row.scored_attempt), None)
     if row.scored_attempt is not None and scored is None:
         yield f"scored_attempt: there is no attempt {row.scored_attempt}"
-    if row.outcome == "success":
-        if scored is None or scored.end is not EndKind.NORMAL or scored.verified is not True:
-            yield "outcome: a success needs a scored attempt that ended normally and was verified"
-        if row.usd is None:
-            yield "outcome: a run whose cost is unknown is `invalid`, not a success"
+    sound = scored is not None and scored.end is EndKind.NORMAL and scored.verified is True
+    if row.outcome == "success" and not sound:
+        yield "outcome: a success needs a scored attempt that ended normally and was verified"
     if row.outcome in ("success", "failure") and row.wall_ms is None:
         yield "wall_ms: may be null only for a missing or an invalid run"
     if row.outcome in ("success", "failure") and not row.attempts:

@@ -37,8 +37,8 @@ class Resampler:
     by_task: NDArray[np.float32]
 
     @classmethod
-    def of(cls, seed: str, tasks: int, resamples: int) -> Resampler:
-        stream = label(seed, FAMILY, tasks)
+    def of(cls, seed: str, tasks: int, resamples: int, *, family: str = FAMILY) -> Resampler:
+        stream = label(seed, family, tasks)
         indices = matrix(stream, resamples, tasks)
         drawn = multiplicities(indices)
         by_task = np.ascontiguousarray(drawn.T, dtype=np.float32)

@@ -52,13 +52,18 @@ def plan_of_rows(rows: Sequence[LogicalRunRow], *, seed: str | None = None) -> P
     """
     if not rows:
         raise InvalidInput("the dataset has no rows")
-    if seed is not None and re.fullmatch(r"[0-9a-f]{64}", seed) is None:
-        raise InvalidInput(f"seed: {seed[:80]!r} is not 64 hex digits in lower case")
     arms = tuple(sorted({row.arm for row in rows}))
     return PlanInputs(
-        seed=seed or rows[0].manifest_digest.removeprefix("sha256:"),
+        seed=seed_of(rows, seed),
         comparisons=all_pairs(arms),
         arms=arms,
         tasks=tuple(sorted({row.task for row in rows})),
         replicates=min(10, max(row.replicate for row in rows)),
     )
+
+
+def seed_of(rows: Sequence[LogicalRunRow], seed: str | None) -> str:
+    """The seed as given, or else the digits of the manifest's digest. Raises InvalidInput for a malformed one."""
+    if seed is not None and re.fullmatch(r"[0-9a-f]{64}", seed) is None:
+        raise InvalidInput(f"seed: {seed[:80]!r} is not 64 hex digits in lower case")
+    return seed or rows[0].manifest_digest.removeprefix("sha256:")

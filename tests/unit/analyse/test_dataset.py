@@ -10,7 +10,7 @@ import pytest
 from controller.analyse import PlanInputs, analyse, analyse_bytes
 from controller.analyse.dataset import parse_dataset
 from controller.analyse.plan import plan_of_rows
-from controller.domain.dataset import LogicalRunRow
+from controller.domain.dataset import Charge, LogicalRunRow
 from controller.domain.outcome import EndKind
 from controller.errors import InvalidInput
 from tests.world.rounds import SEED, attempt, jsonl, realistic, run
@@ -49,6 +49,14 @@ def test_a_good_dataset_round_trips() -> None:
         (edited(wall_ms=1), "d.jsonl:1: wall_ms: 1 is not the sum"),
         (edited(wall_ms=None), "d.jsonl:1: wall_ms: may be null only"),
         (edited(outcome="won"), "d.jsonl:1: outcome: "),
+        (
+            edited(currency="EUR"),
+            "d.jsonl:1: currency: another one than USD needs the schema_version fairtrial.dataset/2",
+        ),
+        (edited(currency="euro"), "d.jsonl:1: currency: "),
+        (edited(latency_ms=90_000), "d.jsonl:1: latency_ms: needs the schema_version fairtrial.dataset/2"),
+        (edited(latency_ms=1, schema_version="fairtrial.dataset/2"), "latency_ms: 1 is less than the time of the"),
+        (edited(schema_version="fairtrial.dataset/3"), "d.jsonl:1: schema_version: "),
         (edited(scored_attempt=2), "d.jsonl:1: scored_attempt: there is no attempt 2"),
         (
             edited(attempts=[], usd="0", wall_ms=0, scored_attempt=None),
@@ -65,7 +73,6 @@ def test_a_malformed_line_is_named(data: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (run("t1", "a", 1, attempts=[attempt(usd=None)], outcome="success"), "unknown is `invalid`, not a success"),
         (
             run("t1", "a", 1, attempts=[attempt(end=EndKind.HARNESS_CRASH)]),
             "needs a scored attempt that ended normally",
@@ -108,6 +115,16 @@ def altered(index: int, **changes: Any) -> list[LogicalRunRow]:
         (altered(0, arm="c"), "dataset.jsonl:1: arm: 'c' is not in the plan"),
         (altered(0, task="t9"), "dataset.jsonl:1: task: 't9' is not in the plan"),
         (altered(0, replicate=4), "dataset.jsonl:1: replicate: 4 exceeds the planned 3"),
+        (
+            [run("t1", "a", 1, attempts=[attempt(usd=None)], outcome="success"), *ROWS[1:]],
+            "dataset.jsonl:1: outcome: a run whose cost is unknown is `invalid`, not a success",
+        ),
+        (altered(2, currency="EUR"), "dataset.jsonl:3: currency: EUR, but this protocol compares metered US dollars"),
+        (altered(2, challenge="crash"), "dataset.jsonl:3: challenge: a planted crash case"),
+        (
+            altered(2, charges=(Charge(id="c1", kind="tool", amount="1", currency="USD"),)),
+            "dataset.jsonl:3: charges: this protocol compares the metered model cost only",
+        ),
         (altered(3, round_id="round-2"), "dataset.jsonl:4: round_id: 'round-2' differs from 'round-1' on line 1"),
         (altered(3, manifest_digest="sha256:" + "0" * 64), "dataset.jsonl:4: manifest_digest: "),
         (altered(3, kind="measured"), "a rehearsal is never pooled with a measurement"),
