@@ -96,6 +96,7 @@ class AttemptSettled(Record):
     usd: UsdText | None
     valid: bool
     problems: tuple[str, ...]
+    open_requests: tuple[int, ...] = ()  # in flight when this was written; how they ended later changes nothing here
     off_lane_models: dict[str, int] = Field(default_factory=dict)  # requests that another model answered, by its name
 
 

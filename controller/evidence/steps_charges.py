@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from typing import Final
 
 from controller.domain import bodies
 from controller.domain.money import sum_usd, usd_from_text, usd_to_text
@@ -18,6 +19,8 @@ from controller.errors import BundleRejected, UnpricedUsage
 from controller.evidence.exhibits import Exhibits
 from controller.evidence.steps_reconciliation import check_reconciliations
 from controller.evidence.trails import RunTrail, Trails
+
+OPEN: Final = frozenset({RequestState.ACCEPTED, RequestState.SENT})
 
 
 def check_charges(exhibits: Exhibits) -> str:
@@ -34,7 +37,8 @@ def check_charges(exhibits: Exhibits) -> str:
         _check_rows(exhibits, trail.run, rows[attempt_id])
         lane = _lane(exhibits, trail.run)
         for settled in trail.settled:
-            found = _account(rows[attempt_id], refusals[attempt_id], lane)
+            then = [_as_open(row) if row.sequence in settled.open_requests else row for row in rows[attempt_id]]
+            found = _account(then, refusals[attempt_id], lane)
             claimed = settled.model_copy(update={"problems": ()})
             if claimed != found:
                 raise BundleRejected(
@@ -118,8 +122,15 @@ def _account(rows: Sequence[MeteredRequest], refusals: int, lane: Lane) -> bodie
         usd=usd_to_text(_priced(rows)) if valid else None,
         valid=valid,
         problems=(),
+        open_requests=tuple(sorted(row.sequence for row in rows if row.state in OPEN)),
         off_lane_models={str(model): strange[model] for model in sorted(strange, key=str)},
     )
+
+
+def _as_open(row: MeteredRequest) -> MeteredRequest:
+    """The row before its end. It may have ended since, but the account was written without that."""
+    before = {"state": RequestState.SENT, "usage": None, "usd": None, "zero_bill_proof": None, "observed_model": None}
+    return row.model_copy(update=before)
 
 
 def _priced(rows: Iterable[MeteredRequest]) -> Fraction:

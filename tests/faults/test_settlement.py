@@ -25,9 +25,10 @@ from controller.domain.plan import LogicalRun
 from controller.domain.provider_report import MINUTE_MS, Figure, Finding
 from controller.domain.retail import RetailPolicy
 from controller.domain.statement import StatementKind
-from controller.domain.usage import MeteredRequest, RequestState
+from controller.domain.usage import MeteredRequest, RequestState, Usage
 from controller.errors import InvalidInput, ObservedModelMismatch, RateCardChanged
 from controller.evidence.claims import claim
+from controller.ports.ledger import RequestEnd
 from controller.publish import Published, RoundRecords, publish
 from controller.settle import read_reports
 from tests.world.recorded_round import REPORT
@@ -271,6 +272,20 @@ def test_requests_in_flight_are_waited_for_but_not_for_ever(tmp_path: Path) -> N
     asked = 0
     with pytest.raises(InvalidInput, match="4 requests are still in flight"):
         draw_up(found.frozen.manifest, found.journal, Draining(10**9), found.clock)  # type: ignore[arg-type]
+
+
+def test_a_request_that_outlives_the_patience_of_its_attempt_leaves_a_bundle_that_is_accepted(tmp_path: Path) -> None:
+    found = simulation(tmp_path, lingers=losing((FIRST, 2)))
+    with pytest.raises(InvalidInput, match="1 requests are still in flight"):
+        found.settle()
+    (late,) = (row for row in rows(found, FIRST) if row.state is RequestState.SENT)
+    usage = Usage(tokens={"in": 1_000, "out": 100})
+    end = RequestEnd(state=RequestState.SETTLED, ended_at=found.clock.now(), status=200, usage=usage, usd="0.003")
+    found.ledger.finish(late.request_id, end)
+    books = found.settle()
+    # Its attempt was closed without it, so the run stays invalid; what is settled is certain all the same.
+    assert (books.settled.usd, books.settled.floor_usd, books.settled.invalid_runs) == (None, "0.024", (FIRST,))
+    assert release(found, tmp_path / "release").report.passed
 
 
 def test_self_reports_are_shown_beside_the_meter_and_change_nothing(tmp_path: Path) -> None:

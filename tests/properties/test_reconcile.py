@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.domain.bodies import RunReconciled
@@ -60,6 +60,7 @@ def anything(draw: st.DrawFn) -> tuple[ProviderEvidence, list[MeteredRequest]]:
     return evidence(*lines[:keep], covered=covered), found
 
 
+@settings(deadline=None)
 @given(anything())
 def test_nothing_unknown_becomes_cheaper_without_proof(case: tuple[ProviderEvidence, list[MeteredRequest]]) -> None:
     provider, found = case
@@ -79,6 +80,7 @@ def test_nothing_unknown_becomes_cheaper_without_proof(case: tuple[ProviderEvide
     assert (result.figure is Figure.ESTIMATED) == any(each.assigned is not None for each in result.resolved)
 
 
+@settings(deadline=None)
 @given(anything())
 def test_what_is_resolved_adds_up_to_the_report(case: tuple[ProviderEvidence, list[MeteredRequest]]) -> None:
     provider, found = case
@@ -91,6 +93,7 @@ def test_what_is_resolved_adds_up_to_the_report(case: tuple[ProviderEvidence, li
     assert +reported == +Counter(result.accounts["att-1"].tokens)
 
 
+@settings(deadline=None)
 @given(anything(), st.randoms(use_true_random=False))
 def test_no_order_matters(case: tuple[ProviderEvidence, list[MeteredRequest]], chance: Random) -> None:
     provider, found = case
@@ -105,6 +108,7 @@ def test_no_order_matters(case: tuple[ProviderEvidence, list[MeteredRequest]], c
         assert left.model_dump(exclude={"problems"}) == right.model_dump(exclude={"problems"})
 
 
+@settings(deadline=None)
 @given(rows())
 def test_an_honest_report_of_nothing_more_proves_all_unknown_ones_free(found: list[MeteredRequest]) -> None:
     lines = honest(found, {})
@@ -116,6 +120,7 @@ def test_an_honest_report_of_nothing_more_proves_all_unknown_ones_free(found: li
     assert result.usd is not None
 
 
+@settings(deadline=None)
 @given(rows(), st.integers(0, 9))
 def test_one_token_too_few_refutes_the_run(found: list[MeteredRequest], reported: int) -> None:
     one = row(9, minute=10, tokens_in=reported + 1)

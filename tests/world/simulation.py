@@ -141,6 +141,7 @@ class Simulation:
         passes: Callable[[str, int], bool] = lambda run, number: True,
         observed: Callable[[str, int], str] = lambda run, number: "m-1",
         loses: Callable[[str, int], bool] = lambda run, sequence: False,
+        lingers: Callable[[str, int], bool] = lambda run, sequence: False,
         says: str | None = None,
         caps: Caps | None = None,
     ) -> None:
@@ -167,7 +168,7 @@ class Simulation:
         self.started: Counter[str] = Counter()  # how often each attempt's harness was started
         self.ended: set[str] = set()
         self._end, self._passes, self._observed, self._loses = end, passes, observed, loses
-        self._says = says
+        self._says, self._lingers = says, lingers
         self._names: dict[str, tuple[str, int]] = {}
 
     def world(self, effects: Effects | None = None) -> World:
@@ -286,6 +287,8 @@ class Simulation:
         refused = self.ledger.accept(row, estimate_usd="0.01")
         assert refused is None, refused
         self.ledger.mark_sent(request_id)
+        if self._lingers(run, sequence):
+            return
         model = self._observed(run, number)
         if self._loses(run, sequence):
             end = RequestEnd(state=RequestState.UNKNOWN, ended_at=self.clock.now(), note="lost, as arranged")
