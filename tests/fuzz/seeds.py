@@ -62,6 +62,7 @@ def _requests() -> Iterator[bytes]:
         {"model": MODEL, "max_tokens": 9, "messages": messages, "stream": True, "tools": [function], "n": 1},
         {"model": MODEL, "messages": messages, "stream": True, "stream_options": {"include_usage": False}},
         {"model": MODEL, "input": "hi", "max_output_tokens": 9, "tools": [{"type": "custom", "name": "x"}]},
+        {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
         {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": {"maxOutputTokens": 9}},
     ):
         yield json.dumps(body).encode()

@@ -114,7 +114,7 @@ def events(data: bytes) -> None:
 def admission(data: bytes) -> None:
     """A body is refused by name or forwarded as it came, but for changes that are named."""
     choice, _ = _knobs(data)
-    route = ROUTES[choice % len(ROUTES)]
+    route = ROUTES[choice % 16 % len(ROUTES)]
     raw = data[KNOBS:]
     try:
         found = find_route(route.method, route.path.replace("{model}", MODEL), "")
