@@ -78,13 +78,15 @@ def _power(weights: Mapping[int, int], exponent: int) -> Iterator[int]:
     With P' Q = n P Q' for Q = P**n, each coefficient follows from as many before it as P has terms.
     """
     constant = weights[0]
-    terms = sorted((step, weight) for step, weight in weights.items() if step and weight)
+    terms = [(step, weight, weight * step * (exponent + 1)) for step, weight in sorted(weights.items()) if step]
     known = [constant**exponent]
     yield known[0]
     for place in itertools.count(1):
-        gathered = sum(
-            (step * (exponent + 1) - place) * weight * known[place - step] for step, weight in terms if step <= place
-        )
+        gathered = 0
+        for step, weight, scaled in terms:
+            if step > place:
+                break
+            gathered += (scaled - place * weight) * known[place - step]
         known.append(gathered // (place * constant))
         yield known[-1]
 

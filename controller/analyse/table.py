@@ -159,7 +159,7 @@ def cache_read_tokens(run: LogicalRunRow) -> int | None:
 
 
 def _tokens(run: LogicalRunRow, classes: frozenset[str]) -> int | None:
-    if total_tokens(run) is None:
+    if run.usd is None or run.outcome in ("invalid", "missing"):
         return None
     return sum(count for attempt in run.attempts for name, count in attempt.tokens.items() if name in classes)
 

@@ -14,6 +14,7 @@ from controller.analyse.planned import planned
 from controller.analyse.planning import (
     GateAssumptions,
     GatePlanning,
+    IndexAssumptions,
     IndexPlanning,
     RoundAssumptions,
     RoundPlanning,
@@ -242,3 +243,9 @@ def test_planning_options_without_plan_are_refused(tmp_path: Path, capsys: pytes
     assert (code, "tasks: only with --plan" in err) == (72, True)
     code, _, err = screen(capsys)
     assert (code, "needs a round's directory or a dataset" in err) == (72, True)
+
+
+def test_every_field_of_a_plan_is_documented() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "methodology.md").read_text()
+    fields = RoundAssumptions.model_fields.keys() | GateAssumptions.model_fields.keys() | IndexAssumptions.model_fields
+    assert [field for field in sorted(fields) if f"`{field}" not in guide] == []
