@@ -204,7 +204,7 @@ def _lock(connection: psycopg.Connection, name: str) -> None:
 
 
 def parsed_url(url: str) -> dict[str, Any]:
-    """The parts of a URL in libpq's words. Raises InvalidInput, which never repeats the URL, since it may hold a password."""
+    """The parts of a URL in libpq's words. Raises InvalidInput, which never repeats what may hold a password."""
     remedy = "Write postgresql://USER@HOST/DATABASE, and put the password into the file that PGPASSFILE names."
     try:
         given = conninfo_to_dict(url)
