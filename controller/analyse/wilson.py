@@ -38,3 +38,8 @@ def wilson(successes: int, count: int, z: Decimal = Z_95) -> WilsonInterval | No
     low = Decimal(0) if successes == 0 else exact.divide(exact.subtract(centre, reach), whole)
     high = Decimal(1) if successes == count else exact.divide(exact.add(centre, reach), whole)
     return WilsonInterval(rate=Fraction(successes, count), low=low, high=high)
+
+
+def bound_text(bound: Decimal) -> str:
+    """A bound with its 40 decimals; exactly "0" or "1" at the ends."""
+    return str(bound) if bound in (0, 1) else format(bound, ".40f")
