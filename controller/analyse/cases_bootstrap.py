@@ -12,12 +12,13 @@ import numpy as np
 from controller.analyse.cases_simple import Input, exact, plain
 from controller.analyse.enumerate import distribution, sign_test_p, sum_distribution
 from controller.analyse.holm import interval, p_value
+from controller.analyse.percentile import HIGH, LOW, percentile_interval, ranks
 from controller.analyse.quantile import at_rank, nearest_rank
 from controller.analyse.replicates import WholeReplicates
 from controller.analyse.resample import matrix, matrix_digest, multiplicities
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
+from controller.protocols.cost_index.rules import cost_per_outcome
 
-_LOW, _HIGH = Fraction(25, 1000), Fraction(975, 1000)
 _UNDEFINED = None
 
 
@@ -70,8 +71,8 @@ def difference_case(given: Input) -> dict[str, Any]:
         "P_le_0": str(at_most),
         "P_ge_0": str(at_least),
         "ideal_two_sided_p": str(two_sided),
-        "p2_5": exact_text(_bound(values, _LOW)),
-        "p97_5": exact_text(_bound(values, _HIGH)),
+        "p2_5": exact_text(_bound(values, LOW)),
+        "p97_5": exact_text(_bound(values, HIGH)),
     }
 
 
@@ -81,7 +82,7 @@ def cost_per_success_case(given: Input) -> dict[str, Any]:
 
     def per_success(weights: Sequence[int]) -> Exact:
         count = _dot(weights, successes)
-        return _dot(weights, spend) / count if count else UNBOUNDED
+        return cost_per_outcome(_dot(weights, spend), count)
 
     clusters = len(spend)
     estimate = exact_text(per_success([1] * clusters))
@@ -93,8 +94,8 @@ def cost_per_success_case(given: Input) -> dict[str, Any]:
         "total": clusters**clusters,
         "counts": _listed(counts),
         "P_infinite": str(Fraction(counts[UNBOUNDED], clusters**clusters)),
-        "low": exact_text(_bound(counts, _LOW)),
-        "high": exact_text(_bound(counts, _HIGH)),
+        "low": exact_text(_bound(counts, LOW)),
+        "high": exact_text(_bound(counts, HIGH)),
     }
 
 
@@ -121,7 +122,7 @@ def cost_ratio_case(given: Input) -> dict[str, Any]:
     if undefined:
         low[Fraction(0)] += undefined
         high[UNBOUNDED] += undefined
-    bounds = (None, None) if clusters < 2 else (_bound(low, _LOW), _bound(high, _HIGH))
+    bounds = (None, None) if clusters < 2 else (_bound(low, LOW), _bound(high, HIGH))
     return {
         "estimate": exact_text(ratio([1] * clusters)),
         "total": clusters**clusters,
@@ -162,7 +163,7 @@ def _whole_distribution(
     clusters: int, statistic: Callable[[Sequence[int]], Exact], like: Sequence[Any]
 ) -> dict[str, Any]:
     counts = distribution(clusters, statistic)
-    bounds = (None, None) if clusters < 2 else (_bound(counts, _LOW), _bound(counts, _HIGH))
+    bounds = (None, None) if clusters < 2 else (_bound(counts, LOW), _bound(counts, HIGH))
     return {
         "estimate": plain(statistic([1] * clusters), like),
         "total": clusters**clusters,
@@ -185,14 +186,14 @@ def _monte_carlo_difference(given: Input) -> dict[str, Any]:
     replicates = WholeReplicates(sums, Fraction(1, len(differences) * repeats))
     at_most, at_least = replicates.at_most(Fraction(0)), replicates.at_least(Fraction(0))
     k, low, high = interval(replicates)
-    first, last = nearest_rank(_LOW, resamples), nearest_rank(_HIGH, resamples)
+    (first, last), (lowest, highest) = ranks(resamples), percentile_interval(replicates)
     counts = Counter(int(value) for value in sums)
     return {
         "count_le_0": at_most,
         "count_ge_0": at_least,
         "p": str(p_value(resamples, at_most, at_least)),
-        f"nearest_rank_{first}": exact_text(replicates.low_at(first)),
-        f"nearest_rank_{last}": exact_text(replicates.high_at(last)),
+        f"nearest_rank_{first}": exact_text(lowest),
+        f"nearest_rank_{last}": exact_text(highest),
         f"symmetric_k{k}": exact_text(low),
         f"symmetric_{resamples + 1 - k}": exact_text(high),
         "counts": {str(value): counts[value] for value in sorted(counts)},
@@ -206,11 +207,11 @@ def _monte_carlo_cost(given: Input) -> dict[str, Any]:
     counts: Counter[Exact] = Counter()
     for weights in multiplicities(indices).tolist():
         count = _dot(weights, successes)
-        counts[_dot(weights, spend) / count if count else UNBOUNDED] += 1
+        counts[cost_per_outcome(_dot(weights, spend), count)] += 1
     return {
         "matrix_sha256": matrix_digest(indices).removeprefix("sha256:"),
         "infinite": counts[UNBOUNDED],
-        "low": exact_text(_bound(counts, _LOW)),
-        "high": exact_text(_bound(counts, _HIGH)),
+        "low": exact_text(_bound(counts, LOW)),
+        "high": exact_text(_bound(counts, HIGH)),
         "counts": _listed(counts),
     }

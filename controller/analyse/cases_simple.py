@@ -18,6 +18,7 @@ from controller.analyse.replicates import WholeReplicates
 from controller.analyse.resample import matrix, matrix_digest, scaled, words
 from controller.analyse.wilson import Z_95, wilson
 from controller.domain.exact import UNBOUNDED, Exact, decimal_text, exact_text
+from controller.protocols.cost_index.rules import cost_per_outcome, total_spend
 from controller.protocols.harness_round.decision import above_margin, at_least_lower
 from controller.protocols.optimizer_matrix.gates import funded_gate
 
@@ -177,22 +178,22 @@ def money_case(given: Input) -> dict[str, Any]:
 
 def _total(spends: Sequence[Any], known: Sequence[Fraction | None]) -> dict[str, Any]:
     """The exact sum, with as many decimals as the finest summand."""
-    sure = [spend for spend in known if spend is not None]
-    if len(sure) < len(known):
+    total = total_spend(known)
+    if total is None:
         return {"total": None, "qualified": False, "reason": "unknown spend"}
     places = max((len(str(spend).partition(".")[2]) for spend in spends), default=0)
-    return {"total": decimal_text(sum(sure, Fraction(0)), places)}
+    return {"total": decimal_text(total, places)}
 
 
 def _cost_per_success(given: Input, known: Sequence[Fraction | None]) -> dict[str, Any]:
     outcomes = given.get("outcomes")
-    sure = [spend for spend in known if spend is not None]
-    if len(sure) < len(known):
+    total = total_spend(known)
+    if total is None:
         return {"exact": None, "qualified": False, "reason": "unknown spend"}
     if outcomes is not None and any(outcome is None for outcome in outcomes):
         return {"exact": None, "qualified": False, "reason": "unknown outcome"}
     successes = int(given["successes"]) if outcomes is None else sum(bool(outcome) for outcome in outcomes)
-    value: Exact = sum(sure, Fraction(0)) / successes if successes else UNBOUNDED
+    value = cost_per_outcome(total, successes)
     answer: dict[str, Any] = {"exact": exact_text(value)}
     if isinstance(value, Fraction):
         answer["display_6dp"] = decimal_text(value, 6)
