@@ -247,5 +247,6 @@ def test_planning_options_without_plan_are_refused(tmp_path: Path, capsys: pytes
 
 def test_every_field_of_a_plan_is_documented() -> None:
     guide = (Path(__file__).parents[3] / "docs" / "methodology.md").read_text()
-    fields = RoundAssumptions.model_fields.keys() | GateAssumptions.model_fields.keys() | IndexAssumptions.model_fields
+    kinds = (RoundAssumptions, GateAssumptions, IndexAssumptions)
+    fields = {field for kind in kinds for field in kind.model_fields}
     assert [field for field in sorted(fields) if f"`{field}" not in guide] == []
