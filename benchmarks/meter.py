@@ -34,7 +34,7 @@ class Scale:
     """How much load: the defaults take about two minutes, LiteLLM's part included."""
 
     rounds: int = 5  # in which the subjects take turns
-    first_byte_requests: int = 200  # by subject and round
+    first_byte_requests: int = 100  # by subject and round
     cpu_clients: int = 20
     cpu_requests: int = 2  # by client and round
     cpu_chunks: int = 200  # by answer
@@ -89,7 +89,7 @@ def load_for(
         interval_us=interval_us,
         body_bytes=BODY_BYTES,
         start_interval_us=10_000 + interval_us // clients,
-        seconds_max=60 + 5 * requests * chunks * interval_us / 1e6,
+        seconds_max=60 + requests * (1 + 5 * chunks * interval_us / 1e6),
     )
 
 
