@@ -13,6 +13,7 @@ from controller.analyse.quantile import Pooled, nearest_rank
 from controller.analyse.resample import Int64s
 from controller.analyse.table import ArmTable, ByTask
 from controller.domain.exact import UNBOUNDED, Exact
+from controller.domain.outcome import CUT_SHORT
 
 QUANTILES: Final = {"p50": Fraction(1, 2), "p90": Fraction(9, 10)}
 
@@ -137,10 +138,10 @@ def _cache(arm: ArmTable) -> tuple[list[int] | None, list[int] | None]:
 def _quantiles(arm: ArmTable, resampler: Resampler) -> dict[str, QuantileDraws | None]:
     """Times and counts rank over the runs that ran, for one that never did has none; costs need every run's."""
     times = [[run.wall_ms for run in task if run.wall_ms is not None] for task in arm.runs]
-    cut = [run.wall_ms for run in arm.all_runs if run.wall_ms is not None and of.censored(run)]
+    cut = [run.wall_ms for run in arm.all_runs if run.wall_ms is not None and run.is_censored]
     scored = [[attempt for run in task if (attempt := of.scored_attempt(run)) is not None] for task in arm.runs]
     own_times = [[attempt.wall_ms for attempt in task] for task in scored]
-    own_cut = [attempt.wall_ms for task in scored for attempt in task if attempt.end in of.CUT_SHORT]
+    own_cut = [attempt.wall_ms for task in scored for attempt in task if attempt.end in CUT_SHORT]
     ran = [[run for run in task if run.attempts] for task in arm.runs]
     measured: dict[str, tuple[ByTask | None, Fraction, int | None]] = {
         "wall_ms": (times, Fraction(1), min(cut, default=None)),

@@ -14,10 +14,6 @@ from controller.domain.dataset import AttemptRow, LogicalRunRow
 from controller.domain.outcome import EndKind
 from controller.domain.rating import PROMPT_CLASSES
 
-# Ended from outside before the harness came to an end of its own: the time it would have taken is at least this.
-CUT_SHORT = frozenset({EndKind.TIMEOUT, EndKind.HARD_LIMIT, EndKind.INFRASTRUCTURE, EndKind.WRITTEN_OFF})
-
-
 ByTask = list[list[int]]
 
 
@@ -126,11 +122,6 @@ def turns(run: LogicalRunRow) -> int | None:
 
 def tool_calls(run: LogicalRunRow) -> int | None:
     return _over_attempts(run, lambda attempt: attempt.tool_calls)
-
-
-def censored(run: LogicalRunRow) -> bool:
-    """True when the run's last attempt was cut short, so that its time is only a lower bound."""
-    return bool(run.attempts) and run.attempts[-1].end in CUT_SHORT
 
 
 def scored_attempt(run: LogicalRunRow) -> AttemptRow | None:

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from controller.domain.ids import Digest
 from controller.domain.money import UsdText
-from controller.domain.outcome import EndKind
+from controller.domain.outcome import CUT_SHORT, EndKind
 from controller.domain.provider_report import Figure
 from controller.domain.record import Record
 
@@ -81,3 +81,8 @@ class LogicalRunRow(Record):
     charges: tuple[Charge, ...] = Field(default=(), exclude_if=lambda value: not value)
     proofs: Proofs | None = Field(default=None, exclude_if=lambda value: value is None)
     challenge: Challenge | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @property
+    def is_censored(self) -> bool:
+        """True when the run's last attempt was cut short, so that its time is only a lower bound."""
+        return bool(self.attempts) and self.attempts[-1].end in CUT_SHORT

@@ -28,6 +28,11 @@ RETRYABLE: frozenset[EndKind] = frozenset(
     {EndKind.HARNESS_CRASH, EndKind.TIMEOUT, EndKind.PROVIDER_ERROR, EndKind.INFRASTRUCTURE}
 )
 
+# Ended from outside before the harness came to an end of its own: the time it would have taken is at least this.
+CUT_SHORT: frozenset[EndKind] = frozenset(
+    {EndKind.TIMEOUT, EndKind.HARD_LIMIT, EndKind.INFRASTRUCTURE, EndKind.WRITTEN_OFF}
+)
+
 BLAME: dict[EndKind, Blame | None] = {
     EndKind.NORMAL: None,
     EndKind.HARNESS_CRASH: Blame.HARNESS,
