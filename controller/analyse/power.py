@@ -5,6 +5,7 @@ Sizes are shares (0.03 is three percentage points) and natural logarithms of rat
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, log1p, sqrt
@@ -102,8 +103,10 @@ def successful_tasks_min(tasks: int, resamples: int, level: Fraction = ALPHA) ->
     A resample misses all s of T tasks with probability (1 - s/T)^T; at most k - 1 of them may.
     """
     k = tail_rank(resamples, level)
-    fits = (s for s in range(1, tasks + 1) if resamples * (tasks - s) ** tasks <= (k - 1) * tasks**tasks)
-    return next(fits, None)
+    if k == 0:
+        return None
+    allowed = (k - 1) * tasks**tasks
+    return 1 + bisect_left(range(1, tasks), True, key=lambda s: resamples * (tasks - s) ** tasks <= allowed)
 
 
 def spread_of_rate(rate: float, repeats: int) -> float:
