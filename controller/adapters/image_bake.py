@@ -144,8 +144,22 @@ def ext4_image(
     source = [] if tree is None else ["-d", str(tree)]
     options = "lazy_itable_init=1,nodiscard,root_owner=0:0"
     features = "^has_journal,^resize_inode"
-    command = ["mke2fs", "-q", "-F", "-t", "ext4", "-m", str(reserved_percent), "-O", features, "-E", options, "-L", label, *source]
-    run_step([*command, str(raw)], log=log)
+    command = [
+        "mke2fs",
+        "-q",
+        "-F",
+        "-t",
+        "ext4",
+        "-m",
+        str(reserved_percent),
+        "-O",
+        features,
+        "-E",
+        options,
+        "-L",
+        label,
+    ]
+    run_step([*command, *source, str(raw)], log=log)
     run_step(["qemu-img", "convert", "-f", "raw", "-O", "qcow2", str(raw), str(out)], log=log)
     raw.unlink()
 

@@ -23,7 +23,8 @@ _Write = CFUNCTYPE(c_int, c_void_p, c_void_p, c_int, c_int64)
 _Truncate = CFUNCTYPE(c_int, c_void_p, c_int64)
 _Sync = CFUNCTYPE(c_int, c_void_p, c_int)
 _Delete = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int)
-_Open = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_int, c_void_p)
+# SQLite keeps the pointer to the name while the file is open, so it must be passed on as it came, not as a copy.
+_Open = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)
 
 
 class _Methods(Structure):
@@ -106,10 +107,10 @@ def recording(events: list[Event]) -> Iterator[None]:
     plain_delete = _Delete(ctypes.cast(vfs.delete, c_void_p).value or 0)
     kept: list[Any] = []
 
-    def opened(itself: int, name: bytes | None, file: int, flags: int, out: int) -> int:
+    def opened(itself: int, name: int | None, file: int, flags: int, out: int) -> int:
         code: int = plain(itself, name, file, flags, out)
         if code == 0 and name is not None:
-            kept.append(_noting(name.decode(), ctypes.cast(file, POINTER(_File)).contents, events))
+            kept.append(_noting(ctypes.string_at(name).decode(), ctypes.cast(file, POINTER(_File)).contents, events))
         return code
 
     def deleted(itself: int, name: bytes, sync: int) -> int:
