@@ -11,24 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from controller.analyse.charges import Amount, amounts_of, counted_twice
 from controller.analyse.dataset import mixtures, refuse
 from controller.domain.dataset import LogicalRunRow
-from controller.domain.money import usd_from_text
 from controller.domain.provider_report import Figure
 from controller.protocols.cost_index.plan import COUNTED, CostIndexPlan, Instance, fit_to_label
 from controller.protocols.cost_index.rules import total_spend
 
 Key = tuple[str, int]  # task and replicate: one instance
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """One charge; `value` is None while it is not settled, and then `settled` is the part that is."""
-
-    kind: str
-    currency: str
-    value: Fraction | None
-    settled: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +105,11 @@ class OutcomeCases:
 
 def check_cost_rows(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None, *, name: str) -> None:
     """Raises InvalidInput listing, by line, every row that contradicts the plan or another row."""
-    refuse([*_row_problems(rows, plan, name), *mixtures(rows, name)])
+    refuse([*_row_problems(rows, plan, name), *counted_twice(rows, name), *mixtures(rows, name)])
 
 
 def _row_problems(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None, name: str) -> Iterator[str]:
     seen: dict[tuple[str, str, int], int] = {}
-    charged: dict[str, int] = {}
     planned = {} if plan is None else {one.task: (entry.id, one) for entry in plan.outcomes for one in entry.instances}
     for number, row in enumerate(rows, start=1):
         where = f"{name}:{number}"
@@ -128,10 +117,6 @@ def _row_problems(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None, nam
         if key in seen:
             yield f"{where}: {row.task}.{row.arm}.r{row.replicate} appears twice, first on line {seen[key]}"
         seen.setdefault(key, number)
-        for charge in row.charges:
-            if charge.id in charged:
-                yield f"{where}: charges: {charge.id!r} is counted twice, first on line {charged[charge.id]}"
-            charged.setdefault(charge.id, number)
         if row.challenge is not None:
             yield f"{where}: challenge: a planted {row.challenge} case is no run of this protocol"
         if not fit_to_label(row.stratum):
@@ -192,7 +177,7 @@ def _case(key: Key, cluster: str, found: tuple[int, LogicalRunRow] | None, plan:
     if found is None:
         return Case(key, cluster, None, None, None, None)
     line, row = found
-    return Case(key, cluster, row, line, _verified(row), tuple(_amounts(row, plan)))
+    return Case(key, cluster, row, line, _verified(row), tuple(_converted(row, plan)))
 
 
 def _verified(row: LogicalRunRow) -> bool | None:
@@ -203,22 +188,15 @@ def _verified(row: LogicalRunRow) -> bool | None:
     return False if row.outcome == "failure" else None
 
 
-def _amounts(row: LogicalRunRow, plan: CostIndexPlan | None) -> Iterator[Amount]:
-    """The metered cost of the model and every other charge, in the plan's currency where a frozen rule says so."""
-    known = [usd_from_text(attempt.usd) for attempt in row.attempts if attempt.usd is not None]
-    # An invalid run has a request that could not be settled, whatever sum its row states.
-    model = None if row.usd is None or row.outcome == "invalid" else usd_from_text(row.usd)
-    charges = [("model", row.currency, model, sum(known, Fraction(0)))]
-    for charge in row.charges:
-        value = None if charge.amount is None else usd_from_text(charge.amount)
-        charges.append((charge.kind, charge.currency, value, value or Fraction(0)))
+def _converted(row: LogicalRunRow, plan: CostIndexPlan | None) -> Iterator[Amount]:
+    """Every charge, in the plan's currency where a frozen rule says so."""
     rates = {} if plan is None else {rule.from_currency: rule.exact for rule in plan.conversions}
-    for kind, currency, value, settled in charges:
-        if plan is not None and currency in rates:
-            rate = rates[currency]
-            yield Amount(kind, plan.currency, None if value is None else value * rate, settled * rate)
+    for one in amounts_of(row):
+        if plan is None or one.currency not in rates:
+            yield one
         else:
-            yield Amount(kind, currency, value, settled)
+            rate = rates[one.currency]
+            yield Amount(one.kind, plan.currency, None if one.value is None else one.value * rate, one.settled * rate)
 
 
 def is_estimated(case: Case) -> bool:

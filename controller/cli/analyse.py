@@ -21,7 +21,12 @@ def analyse(
             help="A settled round's directory, a dataset in JSON lines, a case file or a plan.", exists=True
         ),
     ] = None,
-    protocol: Annotated[Literal["harness-round"], typer.Option(help="Whose rules decide.")] = "harness-round",
+    protocol: Annotated[
+        Literal["harness-round", "cost-index", "optimizer-matrix"], typer.Option(help="Whose rules decide.")
+    ] = "harness-round",
+    frozen: Annotated[
+        Path | None, typer.Option(help="The frozen plan of a cost-index or optimizer-matrix.", exists=True)
+    ] = None,
     seed: Annotated[str | None, typer.Option(help="64 hex digits; for a dataset file only.")] = None,
     cases: Annotated[bool, typer.Option("--cases", help="SOURCE is a case file: answer it by id.")] = False,
     plan: Annotated[
@@ -43,6 +48,7 @@ def analyse(
     """Estimates, intervals and decisions. For a round, also writes dataset.jsonl and analysis.json into it.
 
     Example: fairtrial analyse rounds/latest --json
+    Example: fairtrial analyse cohort.jsonl --protocol cost-index --frozen plan.json --json
     Example: fairtrial analyse --plan --tasks 100 --arms 12
     """
     from controller import wiring
@@ -70,5 +76,11 @@ def analyse(
     if cases:
         render.result(wiring.statistics_cases(source), as_json=True, text="")
         return
+    if protocol != "harness-round":
+        record, text = wiring.analyse_protocol(source, protocol, seed=seed, frozen=frozen)
+        render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
+        return
+    if frozen is not None:
+        raise InvalidInput("frozen: a harness-round has its plan in the manifest of its round")
     found = wiring.analyse_round(settings(), source) if source.is_dir() else wiring.analyse_dataset(source, seed=seed)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=wiring.conclusion(found))

@@ -6,6 +6,7 @@ from controller.wiring.demo import next_demo_directory, point_bundle, point_late
 from controller.wiring.freezing import freeze_plan
 from controller.wiring.granting import full_caps, grant
 from controller.wiring.planning import plan_statistics, planning_text
+from controller.wiring.protocols import analyse_protocol
 from controller.wiring.releasing import (
     analyse_dataset,
     analyse_round,
@@ -22,6 +23,7 @@ from controller.wiring.tools import build_images, image_digests, image_store, ma
 __all__ = [
     "OpenRound",
     "analyse_dataset",
+    "analyse_protocol",
     "analyse_round",
     "build_images",
     "build_rate_card",

@@ -2,7 +2,3 @@
 
 Input: counts and exact costs of the frozen matrix. Output: which gates hold. Invariant: unknown cost saves nothing.
 """
-
-from controller.protocols.optimizer_matrix.gates import FundedGate, funded_gate
-
-__all__ = ["FundedGate", "funded_gate"]
