@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 
-.PHONY: setup images demo test test-slow check bench lock clean
+.PHONY: setup images demo test test-slow bench fuzz lock clean
 
 setup:
 	@$(PYTHON) tools/bootstrap.py
@@ -22,6 +22,10 @@ test-slow: setup  ## long studies
 
 bench: setup
 	@$(BIN)/python -m benchmarks
+
+fuzz: setup  ## coverage-guided fuzzing of what the meter parses: make fuzz SECONDS=600
+	@$(BIN)/python -m pip install -q --upgrade --no-deps --require-hashes --target build/fuzz/atheris -r tests/fuzz/requirements.txt
+	@PYTHONPATH=build/fuzz/atheris $(BIN)/python -m tests.fuzz $(or $(SECONDS),600) build/fuzz
 
 lock:  ## re-make requirements.lock from pyproject.toml
 	@$(BIN)/python tools/lock.py
