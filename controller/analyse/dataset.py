@@ -7,21 +7,21 @@ the two never differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
-from typing import Any, Final
+import unicodedata
+from collections.abc import Iterator, Sequence, Set
+from itertools import islice, product
+from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
 
+from controller.analyse.contradictions import contradictions
 from controller.analyse.plan import PlanInputs
 from controller.domain.dataset import USD, LogicalRunRow
-from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
-from controller.domain.money import usd_from_text
-from controller.domain.outcome import EndKind
 from controller.domain.record import field_faults
 from controller.errors import InvalidInput
 
 BYTES_MAX: Final = 512 * 2**20
+BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 PROBLEMS_SHOWN_MAX: Final = 50  # more than anyone mends in one go; the rest is counted
 
 
@@ -29,10 +29,12 @@ def parse_dataset(data: bytes, *, name: str = "dataset.jsonl") -> tuple[LogicalR
     """The rows of a dataset, each checked on its own.
 
     Raises InvalidInput listing every malformed line: not UTF-8, not one JSON object, a key given twice, a field that is
-    unknown, absent, negative or of the wrong type, or sums that do not add up.
+    unknown, absent, negative or of the wrong type, sums that do not add up, or ids that only look the same.
     """
     if len(data) > BYTES_MAX:
         raise InvalidInput(f"{name}: larger than {BYTES_MAX // 2**20} MiB")
+    if data.startswith(BYTE_ORDER_MARKS):
+        raise InvalidInput(f"{name}:1: begins with a byte order mark; save the file as UTF-8 without one")
     rows: list[LogicalRunRow] = []
     problems: list[str] = []
     lines = data.split(b"\n")
@@ -42,11 +44,12 @@ def parse_dataset(data: bytes, *, name: str = "dataset.jsonl") -> tuple[LogicalR
         found, row = _parse_line(line)
         problems.extend(f"{name}:{number}: {problem}" for problem in found)
         if row is not None:
-            problems.extend(f"{name}:{number}: {problem}" for problem in _row_problems(row))
+            problems.extend(f"{name}:{number}: {problem}" for problem in contradictions(row))
             rows.append(row)
     if not lines:
         problems.append(f"{name}: the dataset has no rows")
     refuse(problems)
+    refuse([*_same_to_the_eye(rows, name)])
     return tuple(rows)
 
 
@@ -72,16 +75,21 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
         if key in first_line:
             problems.append(f"{where}: {_name(key)} appears twice, first on line {first_line[key]}")
         first_line.setdefault(key, number)
-    for task in plan.tasks:
-        for arm in plan.arms:
-            for replicate in range(1, plan.replicates + 1):
-                key = (task, arm, replicate)
-                if key not in first_line:
-                    problems.append(
-                        f"{name}: {_name(key)} is predeclared but has no row; a run that never happened is `missing`"
-                    )
+    problems.extend(_absent(first_line.keys(), plan, name))
     problems.extend(mixtures(rows, name))
     refuse(problems)
+
+
+def _absent(present: Set[tuple[str, str, int]], plan: PlanInputs, name: str) -> Iterator[str]:
+    """The predeclared runs without a row: the first ones by name. Rows of many ids can predeclare billions of runs."""
+    arms, tasks = set(plan.arms), set(plan.tasks)
+    predeclared = len(tasks) * len(arms) * plan.replicates
+    absent = predeclared - sum(t in tasks and a in arms and r <= plan.replicates for t, a, r in present)
+    if absent > PROBLEMS_SHOWN_MAX:
+        yield f"{name}: {absent:,} of {predeclared:,} predeclared runs have no row; the first of them follow"
+    keys = product(plan.tasks, plan.arms, range(1, plan.replicates + 1))
+    for key in islice((key for key in keys if key not in present), min(absent, PROBLEMS_SHOWN_MAX)):
+        yield f"{name}: {_name(key)} is predeclared but has no row; a run that never happened is `missing`"
 
 
 def _beyond_this_protocol(row: LogicalRunRow) -> Iterator[str]:
@@ -118,73 +126,23 @@ def _parse_line(line: bytes) -> tuple[list[str], LogicalRunRow | None]:
         twice.extend(f"key {key!r} is given twice" for key in sorted({key for key in names if names.count(key) > 1}))
         return dict(pairs)
 
+    def no_number(text: str) -> NoReturn:
+        raise ValueError(f"{text} is no JSON number")
+
     try:
-        json.loads(line, object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
-        return [f"not one JSON object: {error}"], None
+        json.loads(line.decode("utf-8"), object_pairs_hook=unique, parse_constant=no_number)
+    except UnicodeDecodeError as error:
+        return [f"not UTF-8 at byte {error.start + 1} of the line"], None
+    except RecursionError:
+        return ["not one JSON object: nested too deeply"], None
+    except ValueError as error:
+        return [f"not one JSON object: {str(error).partition(';')[0]}"], None
     if twice:
         return twice, None
     try:
         return [], LogicalRunRow.model_validate_json(line)
     except ValidationError as error:
         return [*field_faults(error, whole="row")], None
-
-
-def _row_problems(row: LogicalRunRow) -> Iterator[str]:
-    """Contradictions inside one row."""
-    numbers = [attempt.number for attempt in row.attempts]
-    if numbers != list(range(1, len(numbers) + 1)):
-        yield "attempts: must be numbered from 1 without a gap, in order"
-    if len(numbers) > ATTEMPTS_PER_LOGICAL_RUN_MAX:
-        yield f"attempts: {len(numbers)}, but at most {ATTEMPTS_PER_LOGICAL_RUN_MAX} are allowed"
-    for attempt in row.attempts:
-        for token_class, count in attempt.tokens.items():
-            if count < 0:
-                yield f"attempts.{attempt.number - 1}.tokens.{token_class}: must not be negative"
-        for field in ("turns", "tool_calls"):
-            if (getattr(attempt, field) or 0) < 0:
-                yield f"attempts.{attempt.number - 1}.{field}: must not be negative"
-    yield from _sum_problems(row)
-    yield from _outcome_problems(row)
-    yield from _version_problems(row)
-
-
-def _sum_problems(row: LogicalRunRow) -> Iterator[str]:
-    costs = [attempt.usd for attempt in row.attempts]
-    known = [usd_from_text(usd) for usd in costs if usd is not None]
-    if row.usd is not None and len(known) < len(costs):
-        yield "usd: must be null, because the cost of an attempt is unknown"
-    elif row.usd is not None and usd_from_text(row.usd) != sum(known, Fraction(0)):
-        yield f"usd: {row.usd} is not the sum of the attempts"
-    if row.wall_ms is not None and row.wall_ms < 0:
-        yield "wall_ms: must not be negative"
-    elif row.wall_ms is not None and row.wall_ms != sum(attempt.wall_ms for attempt in row.attempts):
-        yield f"wall_ms: {row.wall_ms} is not the sum of the attempts"
-
-
-def _outcome_problems(row: LogicalRunRow) -> Iterator[str]:
-    scored = next((attempt for attempt in row.attempts if attempt.number == row.scored_attempt), None)
-    if row.scored_attempt is not None and scored is None:
-        yield f"scored_attempt: there is no attempt {row.scored_attempt}"
-    sound = scored is not None and scored.end is EndKind.NORMAL and scored.verified is True
-    if row.outcome == "success" and not sound:
-        yield "outcome: a success needs a scored attempt that ended normally and was verified"
-    if row.outcome in ("success", "failure") and row.wall_ms is None:
-        yield "wall_ms: may be null only for a missing or an invalid run"
-    if row.outcome in ("success", "failure") and not row.attempts:
-        yield "attempts: a run that was scored has at least one"
-
-
-def _version_problems(row: LogicalRunRow) -> Iterator[str]:
-    """What only the second version of the format can say, in a row that says it is of the first."""
-    if row.latency_ms is not None and row.latency_ms < sum(attempt.wall_ms for attempt in row.attempts):
-        yield f"latency_ms: {row.latency_ms} is less than the time of the attempts"
-    if row.schema_version == "fairtrial.dataset/1":
-        for name in ("latency_ms", "charges", "proofs", "challenge"):
-            if getattr(row, name) not in (None, ()):
-                yield f"{name}: needs the schema_version fairtrial.dataset/2"
-        if row.currency != USD:
-            yield "currency: another one than USD needs the schema_version fairtrial.dataset/2"
 
 
 def _plan_problems(plan: PlanInputs) -> Iterator[str]:
@@ -217,3 +175,18 @@ def mixtures(rows: Sequence[LogicalRunRow], name: str) -> Iterator[str]:
             before, line = first.setdefault(key, (value, number))
             if before != value:
                 yield f"{name}:{number}: {key[0]}: {value!r} differs from {before!r} on line {line}; {rule}"
+
+
+def _same_to_the_eye(rows: Sequence[LogicalRunRow], name: str) -> Iterator[str]:
+    """Ids that differ only in their Unicode form: two arms to a program, and one to everybody who reads the report."""
+    first: dict[tuple[str, str], tuple[str, int]] = {}
+    for number, row in enumerate(rows, start=1):
+        for field in ("round_id", "task", "cluster", "stratum", "arm", "model"):
+            spelled: str = getattr(row, field)
+            form = spelled if spelled.isascii() else unicodedata.normalize("NFKC", spelled)
+            before, line = first.setdefault((field, form), (spelled, number))
+            if before != spelled:
+                yield (
+                    f"{name}:{number}: {field}: {spelled!a} and {before!a} on line {line} differ only in their Unicode "
+                    "form; spell both alike"
+                )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from pydantic import Field
 
+from controller.analyse.resample import TASKS_MAX
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.plan import Seed
 from controller.domain.record import Record
 from controller.errors import InvalidInput
 from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT
 from controller.protocols.harness_round.manifest import RESAMPLES, HarnessRoundManifest, all_pairs
+
+ARMS_MAX: Final = 100  # 4,950 pairs; from 251 on, Holm's first step can reject nothing with 10,000 resamples
 
 
 class PlanInputs(Record):
@@ -48,16 +52,19 @@ def plan_of_rows(rows: Sequence[LogicalRunRow], *, seed: str | None = None) -> P
     """A plan for a dataset that comes without a manifest: whatever it names counts as predeclared.
 
     Without a seed, the digits of the manifest's digest serve as one: nobody can choose them after the fact. Raises
-    InvalidInput for a dataset without rows and for a malformed seed.
+    InvalidInput for a dataset without rows, with too many arms or tasks, and for a malformed seed.
     """
     if not rows:
         raise InvalidInput("the dataset has no rows")
-    arms = tuple(sorted({row.arm for row in rows}))
+    arms, tasks = tuple(sorted({row.arm for row in rows})), tuple(sorted({row.task for row in rows}))
+    for kind, count, most in (("arms", len(arms), ARMS_MAX), ("tasks", len(tasks), TASKS_MAX)):
+        if count > most:
+            raise InvalidInput(f"the dataset names {count:,} {kind}; at most {most:,} can be compared")
     return PlanInputs(
         seed=seed_of(rows, seed),
         comparisons=all_pairs(arms),
         arms=arms,
-        tasks=tuple(sorted({row.task for row in rows})),
+        tasks=tasks,
         replicates=min(10, max(row.replicate for row in rows)),
     )
 

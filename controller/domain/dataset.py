@@ -17,6 +17,7 @@ from controller.domain.record import Record
 
 ChargeKind = Literal["tool", "compute", "human_verification", "allocated_shared"]
 Challenge = Literal["tamper", "incomplete", "substitution", "crash"]
+Name = Annotated[str, StringConstraints(min_length=1)]
 Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
 USD: Final = "USD"
 
@@ -24,7 +25,7 @@ USD: Final = "USD"
 class Charge(Record):
     """A settled charge beside the metered model cost, which stands in `usd` and is never repeated here."""
 
-    id: str = Field(min_length=1)  # of the ledger's line: one that comes twice in a dataset was counted twice
+    id: Name  # of the ledger's line: one that comes twice in a dataset was counted twice
     kind: ChargeKind
     amount: UsdText | None  # null: not settled, which is not zero
     currency: Currency
@@ -40,7 +41,7 @@ class Proofs(Record):
 class AttemptRow(Record):
     """One attempt, kept whatever came after it."""
 
-    attempt_id: str
+    attempt_id: Name
     number: int = Field(ge=1)
     end: EndKind
     reason: str
@@ -59,15 +60,15 @@ class LogicalRunRow(Record):
     """One predeclared logical run. Anything but `success` is not a success; rows are never dropped."""
 
     schema_version: Literal["fairtrial.dataset/1", "fairtrial.dataset/2"] = "fairtrial.dataset/1"
-    round_id: str
+    round_id: Name
     manifest_digest: Digest
     kind: Literal["rehearsal", "measured"]
-    task: str
-    cluster: str
-    stratum: str
+    task: Name
+    cluster: Name
+    stratum: Name
     visibility: Literal["public", "sealed", "holdout"]
-    arm: str
-    model: str
+    arm: Name
+    model: Name
     replicate: int = Field(ge=1)
     outcome: Literal["success", "failure", "invalid", "missing"]  # invalid: measurement-invalid, some request unsettled
     currency: Currency = USD  # of every `usd` in the row

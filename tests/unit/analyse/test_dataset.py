@@ -35,7 +35,7 @@ def test_a_good_dataset_round_trips() -> None:
     [
         (b"", "d.jsonl: the dataset has no rows"),
         (b"{]\n", "d.jsonl:1: not one JSON object"),
-        (b"\xff\n", "d.jsonl:1: not one JSON object"),
+        (b"\xff\n", "d.jsonl:1: not UTF-8 at byte 1 of the line"),
         (b"[" * 5_000 + b"\n", "d.jsonl:1: not one JSON object"),
         (edited() + b"\n" + edited(), "d.jsonl:2: blank line"),
         (edited()[:-2] + b', "arm": "b"}\n', "d.jsonl:1: key 'arm' is given twice"),
