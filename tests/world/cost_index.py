@@ -11,7 +11,7 @@ from tests.world.rounds import attempt, run
 
 
 def case(
-    outcome: str,
+    deliverable: str,
     stack: str,
     task: str,
     *,
@@ -24,14 +24,15 @@ def case(
     replicate: int = 1,
     **changes: Any,
 ) -> LogicalRunRow:
-    """One task instance on one stack, measured; by default one attempt, verified, for one dollar."""
+    """One task instance of a deliverable, on one stack, measured; by default one attempt, verified, for one dollar."""
     tried = [attempt(usd=usd, verified=success if end is EndKind.NORMAL else None, end=end)]
-    row = run(task, stack, replicate, success=success, attempts=changes.pop("attempts", tried))
+    result = changes.pop("outcome", None)
+    row = run(task, stack, replicate, success=success, attempts=changes.pop("attempts", tried), outcome=result)
     return row.model_copy(
         update={
             "schema_version": "fairtrial.dataset/2",
             "kind": "measured",
-            "stratum": outcome,
+            "stratum": deliverable,
             "cluster": cluster or f"fixture-{task}",
             "latency_ms": latency_ms,
             "charges": tuple(charges),

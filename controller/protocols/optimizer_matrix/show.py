@@ -11,10 +11,11 @@ def describe(found: OptimizerAnalysis) -> str:
     """The conclusion, every policy, every gate with its numbers, the ladder and what to keep in mind."""
     lines = [found.conclusion, ""]
     for policy in found.policies:
+        held_out = policy.held_out
         lines.append(
             f"{policy.policy} ({policy.role}): {policy.verified} of {policy.runs} verified, "
-            f"{policy.attempts} attempts, total cost {policy.costs.shown}; held out: {policy.held_out.verified} of {policy.held_out.runs}, "
-            f"median cost {policy.held_out.costs.median or 'unknown'}"
+            f"{policy.attempts} attempts, total cost {policy.costs.shown}; "
+            f"held out: {held_out.verified} of {held_out.runs}, median cost {held_out.costs.median or 'unknown'}"
         )
     for gate in (found.frontier, found.funded, found.historical):
         lines += ["", f"{gate.name}: {'passes' if gate.passed else 'does not pass'}"]
