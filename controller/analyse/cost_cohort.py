@@ -10,14 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Final
 
 from controller.analyse.charges import Amount, amounts_of, counted_twice
 from controller.analyse.dataset import mixtures, refuse
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.provider_report import Figure
+from controller.errors import InvalidInput
 from controller.protocols.cost_index.plan import COUNTED, CostIndexPlan, Instance, fit_to_label
 from controller.protocols.cost_index.rules import total_spend
 
+CASES_MAX: Final = 1_000_000  # every instance under every stack; few rows of many ids can name billions
 Key = tuple[str, int]  # task and replicate: one instance
 
 
@@ -143,7 +146,10 @@ def _against_plan(
 
 
 def cohorts_of(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None) -> tuple[OutcomeCases, ...]:
-    """The checked rows as outcomes and stacks, both in byte order. Without a plan, whatever is named is predeclared."""
+    """The checked rows as outcomes and stacks, both in byte order. Without a plan, whatever is named is predeclared.
+
+    Raises InvalidInput for more cases than can be analysed.
+    """
     declared: dict[str, dict[Key, str]] = {}
     if plan is not None:
         for entry in plan.outcomes:
@@ -154,6 +160,9 @@ def cohorts_of(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None) -> tup
         for row in rows:
             declared.setdefault(row.stratum, {})[row.task, row.replicate] = row.cluster
     stacks = sorted(set(plan.stacks) if plan else {row.arm for row in rows}, key=str.encode)
+    cases = len(stacks) * sum(len(instances) for instances in declared.values())
+    if cases > CASES_MAX:
+        raise InvalidInput(f"{len(rows):,} rows predeclare {cases:,} cases; at most {CASES_MAX:,} are analysed")
     by_key = {(row.arm, row.task, row.replicate): (line, row) for line, row in enumerate(rows, start=1)}
     counted = plan.counted if plan else COUNTED
     found = []

@@ -24,7 +24,6 @@ from controller.analyse.cost_times import ended_by, latency_of
 from controller.analyse.draws import Resampler
 from controller.analyse.percentile import ranks
 from controller.analyse.plan import seed_of
-from controller.analyse.resample import TASKS_MAX
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.money import usd_to_text
 from controller.domain.stream import GENERATOR
@@ -34,6 +33,7 @@ from controller.protocols.cost_index.plan import COUNTED, METHODOLOGY, RESAMPLES
 from controller.protocols.cost_index.rules import qualification
 from controller.protocols.cost_index.show import money_shown
 
+CLUSTERS_MAX: Final = 4_000  # of all outcomes: each takes 240 kB of draws, so 1 GB in all
 RELEASE_NEEDS: Final = (
     "the frozen cohort and uncertainty protocol, confirmed",
     "actual human review of the exact report",
@@ -61,8 +61,8 @@ def analyse_cost_index(
     chosen = plan.seed if plan else seed_of(rows, seed)
     outcomes = cohorts_of(rows, plan)
     clusters = sum(len(outcome.clusters) for outcome in outcomes)
-    if clusters > TASKS_MAX:
-        raise InvalidInput(f"{name}: {clusters} clusters; at most {TASKS_MAX} can be resampled")
+    if clusters > CLUSTERS_MAX:
+        raise InvalidInput(f"{name}: {clusters:,} clusters; at most {CLUSTERS_MAX:,} are resampled")
     drawn = [draw(outcome, chosen, resamples) for outcome in outcomes]
     cells, totals = _estimates(outcomes, drawn)
     gates = qualification(facts_of(rows, outcomes, plan, plan_digest, name=name))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice, product
 
 from controller.analyse.charges import amounts_of, counted_twice
-from controller.analyse.dataset import mixtures, refuse
+from controller.analyse.dataset import PROBLEMS_SHOWN_MAX, mixtures, refuse
 from controller.domain.dataset import LogicalRunRow
 from controller.protocols.cost_index.rules import total_spend
 from controller.protocols.optimizer_matrix.plan import OptimizerPlan, Roles, Scenario
@@ -124,11 +125,9 @@ def _problems(rows: Sequence[LogicalRunRow], plan: OptimizerPlan, name: str) -> 
             yield f"{where}: currency: differs from {rows[0].currency} on line 1; currencies are not combined"
         if row.challenge is None:
             yield from (f"{where}: {fault}" for fault in _injected(row, plan, scenarios))
-    for policy in plan.policies:
-        for task in scenarios:
-            for replicate in range(1, plan.repetitions + 1):
-                if (None, (policy, task, replicate)) not in seen:
-                    yield f"{name}: {_named((policy, task, replicate))} is missing, so there is no report"
+    keys = product(plan.policies, scenarios, range(1, plan.repetitions + 1))
+    for key in islice((key for key in keys if (None, key) not in seen), PROBLEMS_SHOWN_MAX):
+        yield f"{name}: {_named(key)} is missing, so there is no report"
 
 
 def _injected(row: LogicalRunRow, plan: OptimizerPlan, scenarios: dict[str, Scenario]) -> Iterator[str]:

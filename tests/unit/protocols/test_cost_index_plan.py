@@ -160,3 +160,15 @@ def test_a_nonsense_plan_is_refused(changes: dict[str, Any], message: str) -> No
     text = json.dumps({**frozen().model_dump(mode="json"), **changes})
     with pytest.raises(ValueError, match=message):
         CostIndexPlan.model_validate_json(text)
+
+
+def test_few_rows_that_predeclare_too_many_cases_are_refused_at_once() -> None:
+    many = [case("refund", f"stack-{place}", f"task-{place}") for place in range(1_001)]
+    with pytest.raises(InvalidInput, match="1,001 rows predeclare 1,002,001 cases; at most 1,000,000"):
+        analyse_cost_index(many, seed=SEED)
+
+
+def test_more_clusters_than_memory_has_room_for_are_refused_before_anything_is_drawn() -> None:
+    many = [case("refund", "alpha", f"task-{place}") for place in range(4_001)]
+    with pytest.raises(InvalidInput, match="4,001 clusters; at most 4,000"):
+        analyse_cost_index(many, seed=SEED)

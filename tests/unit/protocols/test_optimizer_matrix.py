@@ -315,3 +315,13 @@ def test_the_result_is_the_same_in_any_order_and_holds_no_float() -> None:
     assert analyse_optimizer_matrix(rows[::-1]) == forwards
     assert type(forwards).model_validate_json(canonical(forwards)) == forwards
     assert "adaptive (adaptive): 30 of 30 verified" in describe(forwards)
+
+
+def test_few_rows_that_predeclare_very_many_runs_are_refused_at_once() -> None:
+    names = ("adaptive", "always-frontier", "prompt-only", *(f"p{place}" for place in range(600)))
+    rows = [
+        policy_run("adaptive", 9, 100).model_copy(update={"arm": name, "task": f"t{place}"})
+        for place, name in enumerate(names)
+    ]
+    with pytest.raises(InvalidInput, match="is missing, so there is no report"):
+        analyse_optimizer_matrix(rows)
