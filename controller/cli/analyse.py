@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -11,6 +11,10 @@ from controller.cli import render
 from controller.cli.options import Json, settings
 from controller.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from controller.domain.record import Record
+
+Protocol = Literal["harness-round", "cost-index", "optimizer-matrix"]
 _PLANNED: Final = "With --plan: "
 
 
@@ -21,13 +25,14 @@ def analyse(
             help="A settled round's directory, a dataset in JSON lines, a case file or a plan.", exists=True
         ),
     ] = None,
-    protocol: Annotated[
-        Literal["harness-round", "cost-index", "optimizer-matrix"], typer.Option(help="Whose rules decide.")
-    ] = "harness-round",
+    protocol: Annotated[Protocol, typer.Option(help="Whose rules decide.")] = "harness-round",
     frozen: Annotated[
         Path | None, typer.Option(help="The frozen plan of a cost-index or optimizer-matrix.", exists=True)
     ] = None,
     seed: Annotated[str | None, typer.Option(help="64 hex digits; for a dataset file only.")] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(help="Also write the dataset as Parquet tables into this directory.")
+    ] = None,
     cases: Annotated[bool, typer.Option("--cases", help="SOURCE is a case file: answer it by id.")] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="What a planned round could show; SOURCE, if any, is YAML or JSON.")
@@ -49,9 +54,13 @@ def analyse(
 
     Example: fairtrial analyse rounds/latest --json
     Example: fairtrial analyse cohort.jsonl --protocol cost-index --frozen plan.json --json
+    Example: fairtrial analyse dataset.jsonl --seed HEX --parquet tables --json
     Example: fairtrial analyse --plan --tasks 100 --arms 12
     """
-    from controller import wiring
+
+    from controller.wiring.analysing import statistics_cases
+    from controller.wiring.exports import export_parquet
+    from controller.wiring.planning import plan_statistics, planning_text
 
     options = {
         "tasks": tasks,
@@ -64,9 +73,11 @@ def analyse(
         "lead_points": lead_points,
     }
     given = {field: value for field, value in options.items() if value is not None}
+    if parquet is not None and (plan or cases):
+        raise InvalidInput("parquet: only of a dataset or a round")
     if plan:
-        report = wiring.plan_statistics(source, given, pilot)
-        render.result(report.model_dump(mode="json"), as_json=as_json, text=wiring.planning_text(report))
+        report = plan_statistics(source, given, pilot)
+        render.result(report.model_dump(mode="json"), as_json=as_json, text=planning_text(report))
         return
     if given or pilot is not None:
         unasked = ", ".join(sorted([*given, *(["pilot"] if pilot is not None else [])]))
@@ -74,13 +85,24 @@ def analyse(
     if source is None:
         raise InvalidInput("analyse needs a round's directory or a dataset", remedy="See its --help.")
     if cases:
-        render.result(wiring.statistics_cases(source), as_json=True, text="")
+        render.result(statistics_cases(source), as_json=True, text="")
         return
+    record, text = _analysed(source, protocol, frozen, seed)
+    if parquet is not None:
+        for path in export_parquet(source, parquet):
+            render.note(f"wrote {path}")
+    render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
+
+
+def _analysed(source: Path, protocol: Protocol, frozen: Path | None, seed: str | None) -> tuple[Record, str]:
+    """The analysis under the protocol's rules, as a record and as text."""
+
+    from controller.wiring.analysing import analyse_dataset, analyse_round, conclusion
+    from controller.wiring.protocols import analyse_protocol
+
     if protocol != "harness-round":
-        record, text = wiring.analyse_protocol(source, protocol, seed=seed, frozen=frozen)
-        render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
-        return
+        return analyse_protocol(source, protocol, seed=seed, frozen=frozen)
     if frozen is not None:
         raise InvalidInput("frozen: a harness-round has its plan in the manifest of its round")
-    found = wiring.analyse_round(settings(), source) if source.is_dir() else wiring.analyse_dataset(source, seed=seed)
-    render.result(found.model_dump(mode="json"), as_json=as_json, text=wiring.conclusion(found))
+    found = analyse_round(settings(), source) if source.is_dir() else analyse_dataset(source, seed=seed)
+    return found, conclusion(found)
