@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from controller.analyse import PlanInputs, analyse, analyse_bytes
 from controller.analyse.dataset import parse_dataset
 from controller.analyse.plan import plan_of_rows
-from controller.domain.dataset import Charge, LogicalRunRow
+from controller.domain.dataset import AttemptRow, Charge, LogicalRunRow, Proofs
 from controller.domain.outcome import EndKind
 from controller.errors import InvalidInput
 from tests.world.rounds import SEED, attempt, jsonl, realistic, run
@@ -162,3 +164,27 @@ def test_a_bare_dataset_has_a_plan_of_its_own() -> None:
         plan_of_rows([])
     with pytest.raises(InvalidInput, match="seed: 'xyz' is not 64 hex digits"):
         plan_of_rows(ROWS, seed="xyz")
+
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "dataset.md").read_text()
+
+
+def test_the_documented_lines_are_sound() -> None:
+    """The first two are one round, the third is another one's."""
+    lines = [line.strip() for line in DOCUMENT.splitlines() if line.startswith('    {"schema_version"')]
+    first, second, third = parse_dataset("\n".join(lines).encode())
+    assert third.model_dump_json() == lines[2]
+    arms = {arm.arm: arm.success_rate.value for arm in analyse([first, second], plan_of_rows([first, second])).arms}
+    assert arms == {"codex": "1", "mini": "0"}
+
+
+def test_every_field_is_documented_and_no_other() -> None:
+    documented = [
+        name
+        for line in DOCUMENT.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    ]
+    fields = [name for record in (LogicalRunRow, AttemptRow, Charge) for name in record.model_fields]
+    assert sorted(documented) == sorted(fields)
+    assert all(f"`{name}`" in DOCUMENT for name in Proofs.model_fields)
