@@ -76,7 +76,7 @@ def columns(cell: StackCases, clusters: Sequence[str], unit: Fraction) -> Column
         at = place[case.cluster]
         instances[at] += 1
         successes[at] += case.verified is True
-        cost = cell.spend_of(case)
+        cost = case.spend
         spend[at] += 0 if cost is None else int(cost / unit)
     known = None if cell.spend is None else tuple(spend)
     return Columns(tuple(successes), tuple(instances), known, unit)
@@ -84,7 +84,7 @@ def columns(cell: StackCases, clusters: Sequence[str], unit: Fraction) -> Column
 
 def unit_of(cells: Sequence[StackCases]) -> Fraction:
     """The largest unit of which every cost in these cells is a whole multiple, as 1/n."""
-    costs = [cost for cell in cells for case in cell.cases if (cost := cell.spend_of(case)) is not None]
+    costs = [cost for cell in cells for case in cell.cases if (cost := case.spend) is not None]
     return Fraction(1, lcm(*(cost.denominator for cost in costs)))
 
 

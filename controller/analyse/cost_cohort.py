@@ -33,7 +33,8 @@ class Case:
     row: LogicalRunRow | None
     line: int | None
     verified: bool | None  # None: unknown
-    amounts: tuple[Amount, ...] | None  # None: nothing is known of the spend
+    amounts: tuple[Amount, ...]
+    spend: Fraction | None  # within the boundary; None when a part is unknown. Of one currency if the cell has one
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class StackCases:
     @cached_property
     def currencies(self) -> frozenset[str]:
         """Of every amount within the boundary."""
-        return frozenset(one.currency for case in self.cases for one in case.amounts or () if self.counts(one))
+        return frozenset(one.currency for case in self.cases for one in case.amounts if self.counts(one))
 
     @property
     def currency(self) -> str | None:
@@ -67,23 +68,17 @@ class StackCases:
         """True within the boundary."""
         return amount.kind in self.counted
 
-    def spend_of(self, case: Case) -> Fraction | None:
-        """What the case cost within the boundary; None when a part is unknown. In `currency`, if that is one."""
-        if case.amounts is None:
-            return None
-        return total_spend([amount.value for amount in case.amounts if self.counts(amount)])
-
     @cached_property
     def spend(self) -> Fraction | None:
         """None when a part is unknown, or when the parts are of several currencies."""
-        return None if len(self.currencies) > 1 else total_spend([self.spend_of(case) for case in self.cases])
+        return None if len(self.currencies) > 1 else total_spend([case.spend for case in self.cases])
 
     @property
     def settled_spend(self) -> Fraction | None:
         """What is settled of it: less than the spend when a part is unknown; None in several currencies."""
         if len(self.currencies) > 1:
             return None
-        parts = (one.settled for case in self.cases for one in case.amounts or () if self.counts(one))
+        parts = (one.settled for case in self.cases for one in case.amounts if self.counts(one))
         return sum(parts, Fraction(0))
 
 
@@ -184,9 +179,11 @@ def cohorts_of(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None) -> tup
 
 def _case(key: Key, cluster: str, found: tuple[int, LogicalRunRow] | None, plan: CostIndexPlan | None) -> Case:
     if found is None:
-        return Case(key, cluster, None, None, None, None)
+        return Case(key, cluster, None, None, None, (), None)
     line, row = found
-    return Case(key, cluster, row, line, _verified(row), tuple(_converted(row, plan)))
+    amounts, counted = tuple(_converted(row, plan)), plan.counted if plan else COUNTED
+    spend = total_spend([amount.value for amount in amounts if amount.kind in counted])
+    return Case(key, cluster, row, line, _verified(row), amounts, spend)
 
 
 def _verified(row: LogicalRunRow) -> bool | None:

@@ -31,7 +31,7 @@ def facts_of(
         ],
         missing_instances=_named(cells, name, lambda cell, case: case.row is None),
         unknown_outcomes=_named(cells, name, lambda cell, case: case.verified is None),
-        unknown_spend=_named(cells, name, lambda cell, case: cell.spend_of(case) is None),
+        unknown_spend=_named(cells, name, lambda cell, case: case.spend is None),
         currencies=currencies,
         unconverted=_named(cells, name, lambda cell, case: any(each != wanted for each in _currencies(cell, case))),
         rehearsed=rows[0].kind == "rehearsal",
@@ -52,7 +52,7 @@ def _named(cells: Sequence[StackCases], name: str, wrong: Callable[[StackCases, 
 
 
 def _currencies(cell: StackCases, case: Case) -> frozenset[str]:
-    return frozenset(amount.currency for amount in case.amounts or () if cell.counts(amount))
+    return frozenset(amount.currency for amount in case.amounts if cell.counts(amount))
 
 
 def _conversions(plan: CostIndexPlan | None) -> Iterator[str]:

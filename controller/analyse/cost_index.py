@@ -166,9 +166,9 @@ def _total(stack: str, parts: Sequence[tuple[StackCases, Columns]], drawn: Resam
 
 def _unknown(cells: Sequence[StackCases]) -> str:
     """Why these cells have no cost per verified outcome; empty when they have one."""
-    cases = [(cell, case) for cell in cells for case in cell.cases]
-    outcomes = sum(case.verified is None for _, case in cases)
-    spends = sum(cell.spend_of(case) is None for cell, case in cases)
+    cases = [case for cell in cells for case in cell.cases]
+    outcomes = sum(case.verified is None for case in cases)
+    spends = sum(case.spend is None for case in cases)
     reasons = []
     if outcomes:
         reasons.append(f"{outcomes} of {len(cases)} outcomes are unknown")
@@ -186,7 +186,7 @@ def _one_currency(cells: Sequence[StackCases]) -> str | None:
 
 def _spent(cell: StackCases) -> tuple[Spent, ...]:
     """Every kind of charge, also those outside the boundary, which are disclosed and not counted."""
-    amounts = [amount for case in cell.cases for amount in case.amounts or ()]
+    amounts = [amount for case in cell.cases for amount in case.amounts]
     found = []
     for kind, currency in sorted({(amount.kind, amount.currency) for amount in amounts}):
         of_kind = [amount for amount in amounts if (amount.kind, amount.currency) == (kind, currency)]
