@@ -57,9 +57,7 @@ def analyse(
     Example: fairtrial analyse dataset.jsonl --seed HEX --parquet tables --json
     Example: fairtrial analyse --plan --tasks 100 --arms 12
     """
-
     from controller.wiring.analysing import statistics_cases
-    from controller.wiring.exports import export_parquet
     from controller.wiring.planning import plan_statistics, planning_text
 
     options = {
@@ -89,6 +87,8 @@ def analyse(
         return
     record, text = _analysed(source, protocol, frozen, seed)
     if parquet is not None:
+        from controller.wiring.exports import export_parquet
+
         for path in export_parquet(source, parquet):
             render.note(f"wrote {path}")
     render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
@@ -96,7 +96,6 @@ def analyse(
 
 def _analysed(source: Path, protocol: Protocol, frozen: Path | None, seed: str | None) -> tuple[Record, str]:
     """The analysis under the protocol's rules, as a record and as text."""
-
     from controller.wiring.analysing import analyse_dataset, analyse_round, conclusion
     from controller.wiring.protocols import analyse_protocol
 

@@ -27,9 +27,9 @@ def lint(
 
     Example: fairtrial card lint card.json --exceptions policies/rounds/rate-card-exceptions.json
     """
-    from controller import wiring
+    from controller.wiring.cards import lint_card
 
-    report = wiring.lint_card(card, exceptions)
+    report = lint_card(card, exceptions)
     lines = [f"{report['digest']}  {report['rows']} rows, {len(report['findings'])} findings"]
     lines += [f"  exception used    {name}" for name in report["exceptions_used"]]
     lines += [f"  exception unused  {name}" for name in report["exceptions_unused"]]
@@ -59,9 +59,9 @@ def build(
 
     Example: fairtrial card build --models anthropic/claude-opus-5-5 --second-map prices.json --out card.json
     """
-    from controller import wiring
+    from controller.wiring.card_building import build_rate_card
 
-    built = wiring.build_rate_card(
+    built = build_rate_card(
         models.split(","),
         out,
         second_map,
@@ -86,7 +86,7 @@ def pin(
 
     Example: fairtrial card pin draft.json --out card.json
     """
-    from controller import wiring
+    from controller.wiring.cards import pin_card
 
-    pinned = wiring.pin_card(draft, out)
+    pinned = pin_card(draft, out)
     render.result(pinned, as_json=as_json, text=f"{pinned['digest']}  {pinned['card']}, {pinned['rows']} rows")

@@ -49,12 +49,12 @@ def conduct(round_dir: Path, release: bool, as_json: bool) -> None:
 
 def conduct_quietly(round_dir: Path) -> RoundStatus:
     """Conduct the round with a progress bar, and say how it stands."""
-    from controller import wiring
     from controller.cli.progress import RoundProgress
     from controller.conductor import rounds
+    from controller.wiring.conducting import conducting
 
     chosen = settings()
-    with wiring.conducting(chosen, round_dir) as world, RoundProgress(world.clock) as bar:
+    with conducting(chosen, round_dir) as world, RoundProgress(world.clock) as bar:
         return rounds.start(world, fleet_size=chosen.fleet_size, on_progress=bar.show)
 
 
@@ -63,11 +63,12 @@ def stop(round_dir: Round, note: Annotated[str, typer.Option(help="Why, for the 
 
     Example: fairtrial stop rounds/latest --note "maintenance tonight"
     """
-    from controller import wiring
     from controller.conductor import rounds
+    from controller.wiring.rounds import read_round
+    from controller.wiring.tools import system_clock
 
-    found = wiring.read_round(settings(), round_dir)
-    rounds.stop(found.journal, wiring.system_clock(), found.manifest.round_id, note)
+    found = read_round(settings(), round_dir)
+    rounds.stop(found.journal, system_clock(), found.manifest.round_id, note)
     render.result(None, as_json=False, text="The round stops after the attempts in flight; `fairtrial resume` goes on.")
 
 
@@ -84,11 +85,12 @@ def resolve(
 
     Example: fairtrial resolve rounds/latest inflection-ordinals.codex.r1 --as lost --note "power cut"
     """
-    from controller import wiring
     from controller.conductor import rounds
+    from controller.wiring.rounds import read_round
+    from controller.wiring.tools import system_clock
 
-    found = wiring.read_round(settings(), round_dir)
-    rounds.resolve(found.journal, wiring.system_clock(), run, decision, note)
+    found = read_round(settings(), round_dir)
+    rounds.resolve(found.journal, system_clock(), run, decision, note)
     render.result(
         None, as_json=False, text=f"{run} is resolved as {decision}; go on with `fairtrial resume {round_dir}`."
     )

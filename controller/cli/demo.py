@@ -19,20 +19,24 @@ def demo(
 
     Example: fairtrial demo
     """
-    from controller import wiring
     from controller.cli.control import conduct_quietly
     from controller.cli.progress import BuildProgress
     from controller.cli.release import finish
+    from controller.wiring.demo import next_demo_directory, point_latest
+    from controller.wiring.freezing import freeze_plan
+    from controller.wiring.granting import grant
+    from controller.wiring.machines import build_images
+    from controller.wiring.tools import system_clock
 
     chosen = settings()
-    clock = wiring.system_clock()
+    clock = system_clock()
     render.note("fairtrial demo: a rehearsal. The model is scripted, so this measures nothing and costs nothing.")
     with BuildProgress(clock) as bar:
-        wiring.build_images(chosen, bar.callback())
-    round_dir = wiring.next_demo_directory(chosen)
-    wiring.freeze_plan(chosen, plan or chosen.project / "policies" / "rounds" / "demo.yaml", round_dir)
-    wiring.point_latest(chosen, round_dir)
-    wiring.grant(chosen, round_dir, None, valid_hours=24)
+        build_images(chosen, bar.callback())
+    round_dir = next_demo_directory(chosen)
+    freeze_plan(chosen, plan or chosen.project / "policies" / "rounds" / "demo.yaml", round_dir)
+    point_latest(chosen, round_dir)
+    grant(chosen, round_dir, None, valid_hours=24)
     render.note(f"round frozen and authorized; after a stop, `fairtrial resume {round_dir} --release` goes on")
     conduct_quietly(round_dir)
     finish(round_dir, as_json)

@@ -20,9 +20,9 @@ def freeze(
 
     Example: fairtrial freeze policies/rounds/demo.yaml --out rounds/demo-1
     """
-    from controller import wiring
+    from controller.wiring.freezing import freeze_plan
 
-    frozen = wiring.freeze_plan(settings(), plan, out)
+    frozen = freeze_plan(settings(), plan, out)
     text = f"{out}: {len(frozen.manifest.schedule)} logical runs frozen as {frozen.digest}"
     render.result({"round": str(out), "manifest_digest": frozen.digest}, as_json=as_json, text=text)
 
@@ -40,11 +40,11 @@ def authorize(
 
     Example: fairtrial authorize rounds/demo-1 --usd 5.00 --valid-hours 24
     """
-    from controller import wiring
+    from controller.wiring.granting import full_caps, grant
 
-    caps = wiring.full_caps(round_dir)
+    caps = full_caps(round_dir)
     chosen = {"attempts": attempts, "requests": requests, "usd": usd, "timeout_minutes": minutes}
     wanted = caps.model_dump() | {name: value for name, value in chosen.items() if value is not None}
-    granted = wiring.grant(settings(), round_dir, wanted, valid_hours=valid_hours)
+    granted = grant(settings(), round_dir, wanted, valid_hours=valid_hours)
     text = f"authorized: {granted.caps.attempts} attempts, {granted.caps.requests} requests, ${granted.caps.usd}"
     render.result(granted.model_dump(mode="json"), as_json=as_json, text=text)

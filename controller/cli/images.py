@@ -16,12 +16,13 @@ def build(as_json: Json = False) -> None:
 
     Example: fairtrial images build
     """
-    from controller import wiring
     from controller.cli.progress import BuildProgress
+    from controller.wiring.machines import build_images, image_digests
+    from controller.wiring.tools import system_clock
 
-    with BuildProgress(wiring.system_clock()) as bar:
-        wiring.build_images(settings(), bar.callback())
-    _show(sorted(wiring.image_digests(settings()).items()), as_json)
+    with BuildProgress(system_clock()) as bar:
+        build_images(settings(), bar.callback())
+    _show(sorted(image_digests(settings()).items()), as_json)
 
 
 @app.command("list")
@@ -30,9 +31,9 @@ def list_images(as_json: Json = False) -> None:
 
     Example: fairtrial images list --json
     """
-    from controller import wiring
+    from controller.wiring.machines import image_digests
 
-    _show(sorted(wiring.image_digests(settings()).items()), as_json)
+    _show(sorted(image_digests(settings()).items()), as_json)
 
 
 def _show(images: list[tuple[str, str]], as_json: bool) -> None:

@@ -18,9 +18,9 @@ def list_machines(as_json: Json = False) -> None:
 
     Example: fairtrial pool list --json
     """
-    from controller import wiring
+    from controller.wiring.machines import make_pool
 
-    facts = wiring.make_pool(settings()).inventory()
+    facts = make_pool(settings()).inventory()
     lines = [f"{f.name}  {f.role.value}  generation {f.generation}  {'alive' if f.alive else 'dead'}" for f in facts]
     render.result(
         [fact.model_dump(mode="json") for fact in facts], as_json=as_json, text="\n".join(lines) or "no machines"
@@ -36,10 +36,11 @@ def reap(
 
     Example: fairtrial pool reap
     """
-    from controller import wiring
+    from controller.wiring.machines import make_pool
+    from controller.wiring.tools import system_clock
 
-    pool = wiring.make_pool(settings())
-    receipts = list(pool.reap(at=wiring.system_clock().now()))
+    pool = make_pool(settings())
+    receipts = list(pool.reap(at=system_clock().now()))
     if everything:
         receipts += [pool.destroy(f.name, generation=f.generation) for f in pool.inventory()]
     lines = [f"{receipt.name}: {receipt.proof}" for receipt in receipts]

@@ -26,16 +26,16 @@ def price(
 
     Example: fairtrial price --card card.json --dialect openai_responses usage.json --json
     """
-    from controller import wiring
+    from controller.wiring.cases import metering_cases, price_record
 
     if cases is not None:
         if usage or card or dialect or retail:
             raise InvalidInput("--cases brings its own cards and usage", remedy="Give --cases alone.")
-        render.result(wiring.metering_cases(cases), as_json=True, text="")
+        render.result(metering_cases(cases), as_json=True, text="")
         return
     if usage is None or card is None or dialect is None:
         raise InvalidInput("price needs USAGE.json, --card and --dialect, or --cases", remedy="See its --help.")
-    priced = wiring.price_record(usage, card, dialect, retail)
+    priced = price_record(usage, card, dialect, retail)
     lines = [f"  {name:12} {count}" for name, count in {**priced["classes"], **priced["units"]}.items()]
     if priced["row"]:
         row = priced["row"]

@@ -27,10 +27,10 @@ def settle(
 
     Example: fairtrial settle rounds/latest --usage-report usage-1.json --usage-report usage-2.json
     """
-    from controller import wiring
     from controller.cli.settle_text import describe
+    from controller.wiring.settling import settle_round
 
-    found = wiring.settle_round(settings(), round_dir, usage_report or [], retail_policy=retail_policy, dry_run=dry_run)
+    found = settle_round(settings(), round_dir, usage_report or [], retail_policy=retail_policy, dry_run=dry_run)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
 
 
@@ -43,9 +43,9 @@ def publish(
 
     Example: fairtrial publish rounds/latest --out rounds/latest/release
     """
-    from controller import wiring
+    from controller.wiring.releasing import publish_round
 
-    released = wiring.publish_round(settings(), round_dir, out)
+    released = publish_round(settings(), round_dir, out)
     render.result({"release": str(released)}, as_json=as_json, text=f"published: {released}")
 
 
@@ -58,25 +58,29 @@ def check(
 
     Example: fairtrial check rounds/latest/bundle
     """
-    from controller import wiring
+    from controller.wiring.checking import check_bundle, describe_check
 
-    report = wiring.check_bundle(settings(), bundle, key)
-    render.result(report.model_dump(mode="json"), as_json=as_json, text=wiring.describe_check(report))
+    report = check_bundle(settings(), bundle, key)
+    render.result(report.model_dump(mode="json"), as_json=as_json, text=describe_check(report))
 
 
 def finish(round_dir: Path, as_json: bool) -> None:
     """Settle, analyse, publish and check a conducted round; print where the report is."""
-    from controller import wiring
+    from controller.wiring.analysing import analyse_round, conclusion
+    from controller.wiring.checking import check_bundle, describe_check
+    from controller.wiring.demo import point_bundle
+    from controller.wiring.releasing import publish_round
+    from controller.wiring.settling import settle_round
 
     chosen = settings()
-    wiring.settle_round(chosen, round_dir)
-    found = wiring.analyse_round(chosen, round_dir)
-    bundle = wiring.publish_round(chosen, round_dir, round_dir / "release")
-    wiring.point_bundle(round_dir, bundle)
-    checked = wiring.check_bundle(chosen, bundle, None)
+    settle_round(chosen, round_dir)
+    found = analyse_round(chosen, round_dir)
+    bundle = publish_round(chosen, round_dir, round_dir / "release")
+    point_bundle(round_dir, bundle)
+    checked = check_bundle(chosen, bundle, None)
     report = round_dir / "report.html"
-    render.note(wiring.conclusion(found))
-    render.note(wiring.describe_check(checked).splitlines()[-1])
+    render.note(conclusion(found))
+    render.note(describe_check(checked).splitlines()[-1])
     render.result(
         {"round": str(round_dir), "report": str(report), "bundle": str(bundle), "checked": True},
         as_json=as_json,

@@ -18,9 +18,9 @@ def status(round_dir: Round, as_json: Json = False) -> None:
 
     Example: fairtrial status rounds/latest
     """
-    from controller import wiring
+    from controller.wiring.rounds import read_status
 
-    found = wiring.read_status(settings(), round_dir)
+    found = read_status(settings(), round_dir)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
 
 
@@ -29,13 +29,14 @@ def watch(round_dir: Round) -> None:
 
     Example: fairtrial watch rounds/latest
     """
-    from controller import wiring
     from controller.cli.progress import RoundProgress
+    from controller.wiring.rounds import read_status
+    from controller.wiring.tools import system_clock
 
-    clock = wiring.system_clock()
+    clock = system_clock()
     with RoundProgress(clock) as bar:
         while True:
-            found = wiring.read_status(settings(), round_dir)
+            found = read_status(settings(), round_dir)
             bar.show(found)
             if found.state not in ("frozen", "running"):
                 break

@@ -23,9 +23,9 @@ def check(
 
     Example: fairtrial task check corpus/*
     """
-    from controller import wiring
+    from controller.wiring.tasks import check_task
 
-    reports = [wiring.check_task(settings(), directory) for directory in directories]
+    reports = [check_task(settings(), directory) for directory in directories]
     lines = [f"{'sound  ' if r.is_fit else 'UNSOUND'} {r.task}  {'; '.join(r.faults)}".rstrip() for r in reports]
     render.result([r.model_dump(mode="json") for r in reports], as_json=as_json, text="\n".join(lines))
     bad = [report.task for report in reports if not report.is_fit]

@@ -20,9 +20,9 @@ def verify(
 
     Example: fairtrial verify --task corpus/inflection-ordinals --patch fix.patch --json
     """
-    from controller import wiring
+    from controller.wiring.tasks import verify_patch
 
-    verdict = wiring.verify_patch(settings(), task, patch)
+    verdict = verify_patch(settings(), task, patch)
     lines = [f"  {'ok ' if gate.passed else 'NO '} {gate.name}: {gate.detail}" for gate in verdict.gates]
     head = "passed" if verdict.passed else "failed"
     render.result(verdict.model_dump(mode="json"), as_json=as_json, text="\n".join([head, *lines]))

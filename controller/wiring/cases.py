@@ -1,4 +1,4 @@
-"""Anyone's numbers through our arithmetic: one usage record, or files of metering and statistics cases."""
+"""Anyone's numbers through our arithmetic: one usage record, or a file of metering cases."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from controller.analyse.cases import run_cases as run_statistics
 from controller.domain.json_files import read_json
 from controller.domain.money import usd_to_text
 from controller.domain.retail import retail_usd
 from controller.errors import InvalidInput
 from controller.meter import cases as metering
 from controller.meter import price_usage
-from controller.ports.named_files import read_named
 from controller.wiring.cards import digest_of, read_card, read_retail
+from controller.wiring.inputs import read_input
 
 
 def price_record(usage: Path, card: Path, dialect: str, retail: Path | None = None) -> dict[str, Any]:
@@ -40,19 +39,6 @@ def metering_cases(source: Path) -> list[dict[str, Any]]:
     return metering.run_cases(document)
 
 
-def statistics_cases(source: Path) -> dict[str, Any]:
-    """The answer to every case of the file, by id."""
-    try:
-        data = read_named(source)
-    except OSError as error:
-        raise InvalidInput(f"{source}: {error.strerror}") from error
-    return run_statistics(data, name=source.name)
-
-
 def _json(path: Path) -> Any:
-    try:
-        data = read_named(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: can't be read: {error.strerror}") from error
     # An answer may hold floats that are no counts, such as its temperature; a count that is one is refused by name.
-    return read_json(data, str(path), floats=True)
+    return read_json(read_input(path), str(path), floats=True)

@@ -20,8 +20,9 @@ from controller.freeze import FreezeInputs, Frozen, find_tasks, freeze, read_pla
 from controller.freeze.plan import PlanArm, RoundPlan
 from controller.harnesses import HARNESSES, unknown_harness
 from controller.settings import Settings
+from controller.wiring.machines import require_images
 from controller.wiring.tasks import load_bundle, remember_tasks
-from controller.wiring.tools import local_files, publisher, require_images
+from controller.wiring.tools import local_files, publisher
 
 MACHINES = frozenset({"vm-runner", "vm-verifier"})
 

@@ -13,7 +13,7 @@ from controller.analyse.planning import Planning, assumptions_of
 from controller.analyse.planning_text import planning_text
 from controller.errors import InvalidInput
 from controller.freeze.yaml_strict import StrictYamlError, load_yaml
-from controller.ports.named_files import read_named
+from controller.wiring.inputs import read_input
 
 __all__ = ["plan_statistics", "planning_text"]
 
@@ -34,13 +34,13 @@ def plan_statistics(source: Path | None, options: Mapping[str, Any], pilot: Path
         return planned(assumptions_of(fields, name=name))
     if fields.get("protocol", "harness-round") != "harness-round":
         raise InvalidInput(f"{name}: pilot: only a harness-round is planned from a pilot")
-    found, measured = pilot_assumptions(parse_dataset(_bytes(pilot), name=pilot.name), name=pilot.name)
+    found, measured = pilot_assumptions(parse_dataset(read_input(pilot), name=pilot.name), name=pilot.name)
     return planned(assumptions_of(merged(fields, measured, name=name), name=name), found)
 
 
 def _fields(source: Path) -> Mapping[str, Any]:
     try:
-        value, repeated = load_yaml(_bytes(source))
+        value, repeated = load_yaml(read_input(source))
     except StrictYamlError as error:
         raise InvalidInput(f"{source.name}: {error}") from error
     if repeated:
@@ -48,10 +48,3 @@ def _fields(source: Path) -> Mapping[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise InvalidInput(f"{source.name}: must be a mapping of names to numbers")
     return value
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_named(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error

@@ -13,11 +13,11 @@ from controller.domain.ids import sha256_digest
 from controller.domain.json_files import parse_record
 from controller.domain.record import Record
 from controller.errors import InvalidInput
-from controller.ports.named_files import read_named
 from controller.protocols.cost_index.plan import CostIndexPlan
 from controller.protocols.cost_index.show import describe as describe_cost_index
 from controller.protocols.optimizer_matrix.plan import OptimizerPlan
 from controller.protocols.optimizer_matrix.show import describe as describe_optimizer_matrix
+from controller.wiring.inputs import read_input
 
 Protocol = Literal["cost-index", "optimizer-matrix"]
 
@@ -31,8 +31,8 @@ def analyse_protocol(source: Path, protocol: Protocol, *, seed: str | None, froz
         raise InvalidInput(
             f"{source}: a round of fairtrial is a harness-round", remedy=f"Name its dataset: {source}/dataset.jsonl."
         )
-    rows = parse_dataset(_bytes(source), name=source.name)
-    plan = None if frozen is None else _bytes(frozen)
+    rows = parse_dataset(read_input(source), name=source.name)
+    plan = None if frozen is None else read_input(frozen)
     digest = None if plan is None else sha256_digest(plan)
     where = "" if frozen is None else frozen.name
     if protocol == "cost-index":
@@ -43,10 +43,3 @@ def analyse_protocol(source: Path, protocol: Protocol, *, seed: str | None, froz
     policies = None if plan is None else parse_record(plan, OptimizerPlan, where)
     matrix = analyse_optimizer_matrix(rows, policies, plan_digest=digest, name=source.name)
     return matrix, describe_optimizer_matrix(matrix)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_named(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error

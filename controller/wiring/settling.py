@@ -11,13 +11,13 @@ from pydantic import RootModel, StringConstraints, ValidationError
 from controller.adapters.system_clock import SystemClock
 from controller.conductor.settlement import UsageReports, close, draw_up
 from controller.conductor.settlement_report import Settlement, settlement
-from controller.domain.json_files import parse_record, read_json
-from controller.domain.retail import RetailPolicy
+from controller.domain.json_files import read_json
 from controller.domain.statement import StatementKind
 from controller.errors import InvalidInput
-from controller.ports.named_files import read_named
 from controller.settings import Settings
 from controller.settle import read_reports
+from controller.wiring.cards import read_retail
+from controller.wiring.inputs import read_input
 from controller.wiring.ledgers import ledger_of
 from controller.wiring.rounds import read_round
 
@@ -43,7 +43,7 @@ def settle_round(
     Raises InvalidInput for a round that is not over, and for a report or policy that can't be used.
     """
     usage = _usage(settings, usage_reports) if usage_reports else None
-    retail = parse_record(_bytes(retail_policy), RetailPolicy, str(retail_policy)) if retail_policy else None
+    retail = read_retail(retail_policy) if retail_policy else None
     found, clock = read_round(settings, round_dir), SystemClock()
     try:
         ledger = ledger_of(settings, found.directory, found.digest).open(clock)
@@ -60,21 +60,14 @@ def settle_round(
 
 
 def _usage(settings: Settings, paths: Sequence[Path]) -> UsageReports:
-    reports = read_reports([(str(path), _bytes(path)) for path in paths])
+    reports = read_reports([(str(path), read_input(path, bytes_max=REPORT_BYTES_MAX)) for path in paths])
     ids = settings.keys_dir / KEY_IDS_FILE
     if not ids.is_file():
         raise InvalidInput(f"{ids}: needed to find the round's keys in a usage report", remedy=KEY_IDS_FORM)
-    value = read_json(_bytes(ids), str(ids))
+    value = read_json(read_input(ids, bytes_max=REPORT_BYTES_MAX), str(ids))
     try:
         return UsageReports(reports, _KeyIds.model_validate(value).root)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in fault["loc"]) or "(whole file)"
         raise InvalidInput(f"{ids}: {place}: {fault['msg']}", remedy=KEY_IDS_FORM) from None
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_named(path, bytes_max=REPORT_BYTES_MAX)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error

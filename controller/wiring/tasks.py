@@ -14,12 +14,13 @@ from controller.domain.limits import SandboxLimits
 from controller.domain.outcome import Verdict
 from controller.domain.task import TaskBundle
 from controller.domain.tree_stream import HarvestedTree
-from controller.errors import InvalidInput, RoundNotFound
+from controller.errors import RoundNotFound
 from controller.ports.named_files import read_named
 from controller.ports.pool import Pool, SandboxRole, SandboxSpec
 from controller.settings import Settings
 from controller.verify import Qualification, count_cases, qualify, verify
-from controller.wiring.tools import make_pool, require_images
+from controller.wiring.inputs import read_input
+from controller.wiring.machines import make_pool, require_images
 
 DIRECTORIES: Final = "tasks.json"
 LIFETIME_SECONDS: Final = 3600
@@ -60,11 +61,7 @@ def verify_patch(settings: Settings, directory: Path, patch: Path) -> Verdict:
     """One verdict on a stranger's patch, in a fresh verifier machine. Raises InvalidInput when it does not apply."""
     bundle = load_bundle(settings, directory)
     patches = GitPatches()
-    try:
-        data = read_named(patch)
-    except OSError as error:
-        raise InvalidInput(f"{patch}: {error.strerror}") from error
-    tree = dict(patches.apply_check(bundle.base, data))
+    tree = dict(patches.apply_check(bundle.base, read_input(patch)))
     pool: Pool = make_pool(settings)
     spec = _verifier(settings, "verify")
     try:

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 import yaml
 
-from controller import wiring
 from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.services import Service
 from controller.domain.statement import Statement, StatementKind
 from controller.settings import PROJECT, Settings
+from controller.wiring.machines import make_pool
 
 pytestmark = pytest.mark.vm
 
@@ -71,7 +71,7 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
 
 def clean_up(round_dir: Path) -> None:
     """End what a round that failed on the way has left: it would end by itself, but later than the tests."""
-    pool = wiring.make_pool(Settings())
+    pool = make_pool(Settings())
     for statement in of_kind(round_dir, StatementKind.SANDBOX_LEASED):
         pool.destroy(statement.subject, generation=statement.body["generation"])
     for record in (round_dir / "services").glob("*.json"):

@@ -20,7 +20,7 @@ from controller.meter.admission import Refused, find_route, token_of
 from controller.ports.ledger import AttemptOpening
 from controller.proxy.app import Meter
 from controller.proxy.config import MeterConfig
-from controller.wiring.rounds import SECRET_BYTES
+from controller.wiring.conducting import SECRET_BYTES
 from tests.world.clock import SetClock
 from tests.world.ledger import MemoryLedger
 from tests.world.processes import CARD, opening
