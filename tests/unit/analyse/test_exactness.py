@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.analyse import analyse_bytes, resample
 from controller.analyse.draws import Resampler, per_success, ratio_per_success
 from controller.analyse.enumerate import sign_flip_p, sum_distribution
 from controller.analyse.holm import holm_intervals, p_value, step_down
@@ -21,7 +16,6 @@ from controller.analyse.quantile import Pooled, at_rank
 from controller.analyse.replicates import WholeReplicates
 from controller.analyse.resample import matrix, words
 from controller.domain.exact import UNBOUNDED, Exact, decimal_text, exact_from_text, exact_text
-from tests.world.rounds import jsonl, realistic
 
 RESAMPLES = 120
 counts = st.integers(0, 3)
@@ -132,33 +126,3 @@ def test_decimals_round_half_to_even() -> None:
     assert [decimal_text(Fraction(1, 8), 2), decimal_text(Fraction(3, 8), 2), decimal_text(Fraction(-5, 2), 0)] == [
         "0.12", "0.38", "-2",
     ]  # fmt: skip
-
-
-def test_the_same_bytes_for_any_chunk_size_and_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = realistic([f"t{task}" for task in range(20)], ["a", "b", "c"], seed=3)
-    expected = analyse_bytes(jsonl(rows))[1]
-    monkeypatch.setattr(resample, "_CHUNK_WORDS", 7)
-    assert analyse_bytes(jsonl(rows[::-1]))[1] == expected
-
-
-def test_the_same_bytes_for_any_number_of_threads() -> None:
-    """Products of matrices run on as many threads as the machine has, in whatever order they finish."""
-    program = (
-        "import hashlib\n"
-        "from controller.analyse import analyse_bytes\n"
-        "from tests.world.rounds import jsonl, realistic\n"
-        "rows = realistic([f't{task}' for task in range(60)], ['a', 'b', 'c'], seed=4)\n"
-        "print(hashlib.sha256(analyse_bytes(jsonl(rows))[1]).hexdigest())\n"
-    )
-    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, **dict.fromkeys(names, threads)},
-            cwd=Path(__file__).parents[3],
-            capture_output=True,
-            check=True,
-        ).stdout
-        for threads in ("1", "4")
-    }
-    assert len(digests) == 1
