@@ -30,7 +30,7 @@ from controller.domain.stream import GENERATOR
 from controller.errors import InvalidInput
 from controller.protocols.cost_index.estimates import Cell, CostIndexAnalysis, Spent, Total
 from controller.protocols.cost_index.plan import COUNTED, METHODOLOGY, RESAMPLES, CostIndexPlan
-from controller.protocols.cost_index.rules import qualification
+from controller.protocols.cost_index.rules import faults_of, qualification
 from controller.protocols.cost_index.show import money_shown
 
 CLUSTERS_MAX: Final = 4_000  # of all outcomes: each takes 240 kB of draws, so 1 GB in all
@@ -65,7 +65,8 @@ def analyse_cost_index(
         raise InvalidInput(f"{name}: {clusters:,} clusters; at most {CLUSTERS_MAX:,} are resampled")
     drawn = [draw(outcome, chosen, resamples) for outcome in outcomes]
     cells, totals = _estimates(outcomes, drawn)
-    gates = qualification(facts_of(rows, outcomes, plan, plan_digest, name=name))
+    facts = facts_of(rows, outcomes, plan, plan_digest, name=name)
+    gates = qualification(facts)
     failed = [gate.name for gate in gates if not gate.passed]
     return CostIndexAnalysis(
         methodology=METHODOLOGY,
@@ -84,6 +85,7 @@ def analyse_cost_index(
         cells=cells,
         totals=totals,
         gates=gates,
+        faults=faults_of(facts),
         qualified=not failed,
         conclusion=_conclusion(rows[0].kind, failed),
         limitations=limitations(outcomes, cells, totals, resamples, planned=plan is not None),

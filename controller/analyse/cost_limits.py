@@ -9,7 +9,7 @@ from typing import Final
 from controller.analyse.cost_cohort import OutcomeCases
 from controller.domain.exact import UNBOUNDED_TEXT
 from controller.protocols.cost_index.estimates import Cell, Total
-from controller.protocols.cost_index.plan import COUNTED
+from controller.protocols.cost_index.plan import COUNTED, OUTCOMES, STACKS
 from controller.protocols.cost_index.rules import named
 
 CLUSTERS_FEW: Final = 50  # below this, percentile intervals cover 1.5 to 3.5 points less than they say
@@ -42,6 +42,12 @@ def limitations(
 def _of_cohorts(outcomes: Sequence[OutcomeCases], *, planned: bool) -> Iterator[str]:
     if not planned:
         yield "No frozen plan was given: whatever the dataset names counts as predeclared."
+    stacks = len(outcomes[0].stacks)
+    if (len(outcomes), stacks) != (OUTCOMES, STACKS):
+        yield (
+            f"The methodology asks {OUTCOMES} outcomes and {STACKS} stacks; these are {len(outcomes)} and {stacks}, "
+            "which makes no monthly index."
+        )
     few = [f"{one.outcome} ({len(one.clusters)})" for one in outcomes if len(one.clusters) < CLUSTERS_FEW]
     if few:
         yield (
@@ -55,9 +61,9 @@ def _of_cohorts(outcomes: Sequence[OutcomeCases], *, planned: bool) -> Iterator[
     if shared:
         yield f"Instances share fixtures or seeds, so whole clusters are resampled: {named(shared)}."
     seen = Counter(cluster for one in outcomes for cluster in one.clusters)
-    across = sorted(cluster for cluster, count in seen.items() if count > 1)
+    across = sum(count > 1 for count in seen.values())
     if across:
-        yield f"Clusters in several outcomes are resampled in each as if apart: {named(across)}."
+        yield f"Clusters in several outcomes are resampled in each as if apart: {across} of {len(seen)}."
 
 
 def _of_resamples(cells: Sequence[Cell], totals: Sequence[Total], resamples: int) -> Iterator[str]:

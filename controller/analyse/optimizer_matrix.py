@@ -60,6 +60,7 @@ def analyse_optimizer_matrix(
         shape=matrix.plan.shape,
         frozen_shape=FROZEN_SHAPE,
         currency=matrix.currency,
+        billing_basis=matrix.plan.billing_basis,
         policies=tuple(policies.values()),
         frontier=valid,
         funded=funded,
@@ -142,6 +143,9 @@ def _limitations(
         found.append("The dataset does not name the digest of this plan.")
     if matrix.plan.shape != FROZEN_SHAPE:
         found.append("The matrix has not the frozen shape of 120 runs, so it is no preliminary evidence.")
+    bases = sorted(set(matrix.plan.billing_basis.values()))
+    if len(bases) > 1:
+        found.append(f"Costs of different bases are compared as they stand: {', '.join(bases)}.")
     for policy in policies:
         if policy.unproven:
             found.append(

@@ -137,6 +137,9 @@ class CostIndexAnalysis(Record):
     cells: tuple[Cell, ...]  # in byte order of outcome and stack: no ranking
     totals: tuple[Total, ...]
     gates: tuple[Gate, ...]
+    faults: dict[
+        str, tuple[str, ...]
+    ]  # by gate, the runs that failed it: with `round_id`, all that is not for publication
     qualified: bool  # as a comparison; a release needs more, see `release_needs`
     conclusion: str
     limitations: tuple[str, ...]

@@ -11,6 +11,7 @@ from controller.domain.exact import UNBOUNDED, Exact
 from controller.domain.outcome import Gate
 from controller.protocols.cost_index.plan import OUTCOMES, STACKS
 
+FAULTS_MAX: Final = 100  # of each gate, so that an analysis stays readable whatever it was given
 NAMED_MAX: Final = 10  # a reader wants the first few; the rest is counted
 
 
@@ -27,7 +28,7 @@ def cost_per_outcome(spend: Fraction, successes: int | Fraction) -> Exact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the gates look at. Each list names what is wrong, rows by `file:line`."""
+    """What the gates look at. Lists of runs name each by `file:line`; a gate tells their number only."""
 
     outcomes: int
     stacks: int
@@ -47,9 +48,19 @@ def qualification(facts: Facts) -> tuple[Gate, ...]:
     """Every condition of a qualified comparison, each with what failed it."""
     gates = [
         _cells(facts),
-        _nothing("same-instances", facts.missing_instances, "every stack has a row for every predeclared instance"),
-        _nothing("known-outcomes", facts.unknown_outcomes, "every outcome is known"),
-        _nothing("settled-spend", facts.unknown_spend, "every charge within the boundary is settled"),
+        _nothing(
+            "same-instances",
+            facts.missing_instances,
+            "predeclared instances have no row",
+            "every stack has a row for every predeclared instance",
+        ),
+        _nothing("known-outcomes", facts.unknown_outcomes, "outcomes are unknown", "every outcome is known"),
+        _nothing(
+            "settled-spend",
+            facts.unknown_spend,
+            "instances have unknown spend",
+            "every charge within the boundary is settled",
+        ),
         _currency(facts),
         Gate(
             name="measured",
@@ -81,14 +92,29 @@ def _cells(facts: Facts) -> Gate:
 
 def _currency(facts: Facts) -> Gate:
     if facts.unconverted:
-        detail = f"{' and '.join(facts.currencies)} without a frozen conversion: {named(facts.unconverted)}"
+        detail = f"{' and '.join(facts.currencies)} without a frozen conversion, in {len(facts.unconverted)} instances"
         return Gate(name="one-currency", passed=False, detail=detail)
     told = ", ".join(facts.currencies) or "no charge names a currency"
     return Gate(name="one-currency", passed=bool(facts.currencies), detail="; ".join((told, *facts.conversions)))
 
 
-def _nothing(name: str, wrong: Sequence[str], right: str) -> Gate:
-    return Gate(name=name, passed=not wrong, detail=named(wrong) if wrong else right)
+def _nothing(name: str, wrong: Sequence[str], what: str, right: str) -> Gate:
+    return Gate(name=name, passed=not wrong, detail=f"{len(wrong):,} {what}" if wrong else right)
+
+
+def faults_of(facts: Facts) -> dict[str, tuple[str, ...]]:
+    """The runs that failed each gate, for whoever has the dataset: the first ones, and how many more."""
+    found = {
+        "same-instances": facts.missing_instances,
+        "known-outcomes": facts.unknown_outcomes,
+        "settled-spend": facts.unknown_spend,
+        "one-currency": facts.unconverted,
+    }
+    return {
+        gate: (*wrong[:FAULTS_MAX], *([f"and {len(wrong) - FAULTS_MAX:,} more"] if len(wrong) > FAULTS_MAX else []))
+        for gate, wrong in found.items()
+        if wrong
+    }
 
 
 def named(things: Sequence[str]) -> str:

@@ -48,7 +48,9 @@ def describe(found: CostIndexAnalysis) -> str:
             f"cost per verified outcome {_with_interval(total.cost_per_outcome)}"
         )
     lines.append("")
-    lines += [f"{'ok ' if gate.passed else 'NO '} {gate.name}: {gate.detail}" for gate in found.gates]
+    for gate in found.gates:
+        lines.append(f"{'ok ' if gate.passed else 'NO '} {gate.name}: {gate.detail}")
+        lines += [f"      {run}" for run in found.faults.get(gate.name, ())]
     lines += ["", *(f"- {text}" for text in (*found.limitations, *found.notes))]
     return "\n".join(lines)
 

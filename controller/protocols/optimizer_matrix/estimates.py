@@ -106,6 +106,7 @@ class OptimizerAnalysis(Record):
     shape: Shape
     frozen_shape: Shape
     currency: Currency
+    billing_basis: dict[str, str]  # as the plan says; costs of different bases are added as they stand
     policies: tuple[Policy, ...]
     frontier: GateResult
     funded: GateResult  # prompt-only has no part in it

@@ -63,6 +63,7 @@ class OptimizerPlan(Record):
     repetitions: int = Field(ge=1, le=100)
     roles: Roles = Roles()
     selection: Selection | None = None
+    billing_basis: dict[str, str] = Field(default_factory=dict)  # by executor: what its costs are, such as list prices
 
     @model_validator(mode="after")
     def _is_sound(self) -> OptimizerPlan:

@@ -220,7 +220,8 @@ def test_unknown_spend_is_null_and_not_zero() -> None:
     assert "1 of 5" in cell.cost_per_outcome.reason
     assert cell.success_rate.value == "3/5"
     assert found.cell("refund", "beta").qualified
-    assert failed(found)["settled-spend"] == "d.jsonl:4 refund-3.alpha.r1"
+    assert failed(found)["settled-spend"] == "1 instances have unknown spend"
+    assert found.faults == {"settled-spend": ("d.jsonl:4 refund-3.alpha.r1",)}
     assert found.totals[0].spend is None
 
 
@@ -232,7 +233,8 @@ def test_an_unknown_outcome_stays_in_the_denominator_and_blocks_the_cost(outcome
     cell = found.cell("refund", "alpha")
     assert (cell.successes, cell.unknown, cell.instances, cell.success_rate.value) == (2, 1, 5, "2/5")
     assert (cell.success_rate_if_unknown_succeeded, cell.cost_per_outcome.value) == ("3/5", None)
-    assert failed(found)["known-outcomes"] == "d.jsonl:1 refund-0.alpha.r1"
+    assert failed(found)["known-outcomes"] == "1 outcomes are unknown"
+    assert found.faults["known-outcomes"] == ("d.jsonl:1 refund-0.alpha.r1",)
     assert cell.latency.censored == 1
 
 
@@ -273,7 +275,25 @@ def test_a_missing_cell_is_named_and_nothing_is_dropped() -> None:
 def test_a_single_missing_instance_is_named() -> None:
     rows = whole()[1:]
     found = analyse_cost_index(rows, seed=SEED, resamples=400)
-    assert failed(found)["same-instances"] == "task-0-0.stack-0.r1 has no row"
+    assert failed(found)["same-instances"] == "1 predeclared instances have no row"
+    assert found.faults["same-instances"] == ("task-0-0.stack-0.r1 has no row",)
+
+
+def test_only_the_faults_and_the_round_name_what_must_not_be_published() -> None:
+    """Task and fixture ids of a cohort with every kind of fault, in nothing else that the analysis says."""
+    rows = [*cohort(SPENDS, HITS), case("warranty", "beta", "secret-task", cluster="fixture-refund-0", usd=None)]
+    rows[0] = case("refund", "alpha", "refund-0", outcome="invalid", currency="EUR")
+    found = analyse_cost_index(rows, seed=SEED)
+    public = found.model_copy(update={"faults": {}, "round_id": ""}).model_dump_json()
+    assert "secret-task" in str(found.faults)
+    for private in ("secret-task", "refund-0", "fixture", "round-1", "dataset.jsonl"):
+        assert private not in public, private
+
+
+def test_a_long_list_of_faults_ends_with_a_count() -> None:
+    many = [case("refund", "alpha", f"t{place}", outcome="invalid") for place in range(103)]
+    found = analyse_cost_index(many, seed=SEED, resamples=400).faults["known-outcomes"]
+    assert (len(found), found[-1]) == (101, "and 3 more")
 
 
 def test_without_a_plan_fewer_cells_do_not_qualify() -> None:

@@ -78,7 +78,8 @@ def test_currencies_combine_by_the_frozen_rule_exactly() -> None:
 
 def test_currencies_are_never_combined_without_a_rule() -> None:
     found = analyse_cost_index(altered(0, currency="EUR"), seed=SEED, name="d.jsonl")
-    assert failed(found)["one-currency"].startswith("EUR and USD without a frozen conversion: d.jsonl:1 t1.alpha.r1")
+    assert failed(found)["one-currency"] == "EUR and USD without a frozen conversion, in 4 instances"
+    assert found.faults["one-currency"][0] == "d.jsonl:1 t1.alpha.r1"
     cell = found.cell("refund", "alpha")
     assert (cell.spend, cell.settled_spend, cell.currency, cell.cost_per_outcome.value) == (None, None, None, None)
     assert [(one.amount, one.currency) for one in cell.spent] == [("1", "EUR"), ("1", "USD")]

@@ -242,6 +242,12 @@ def test_a_plan_names_the_policies_as_it_likes() -> None:
     assert found.policy("adaptive").role == "other"
 
 
+def test_costs_of_different_bases_are_named() -> None:
+    found = analyse_optimizer_matrix(matrix(), plan(billing_basis={"a": "list_price", "b": "vendor_reported"}))
+    assert found.billing_basis == {"a": "list_price", "b": "vendor_reported"}
+    assert "Costs of different bases are compared as they stand: list_price, vendor_reported." in found.limitations
+
+
 def altered(index: int, **changes: object) -> list[LogicalRunRow]:
     rows = matrix()
     rows[index] = rows[index].model_copy(update=changes)
