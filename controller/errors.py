@@ -10,8 +10,8 @@
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
     ├── EvidenceError      90..94   bytes that do not prove what they claim
     │   ├── NotCanonical 90     BadSignature 91       BundleRejected 92     TreeRejected 93
-    ├── SandboxError       95..97   a disposable VM failed us; never the harness's fault
-    │   ├── SandboxLost 95      StaleGeneration 96    LimitsNotEnforced 97
+    ├── SandboxError       95..96   a disposable VM failed us; never the harness's fault
+    │   ├── SandboxLost 95      StaleGeneration 96
     ├── MeterError         98..99   the meter cannot vouch for a number
     │   ├── UnpricedUsage 98    LedgerUnavailable 99
     └── ControllerFault    100      our own defect
@@ -217,11 +217,6 @@ class SandboxLost(SandboxError):
 class StaleGeneration(SandboxError):
     exit_code = 96
     remedy = "A newer holder owns this lease; this controller must stop."
-
-
-class LimitsNotEnforced(SandboxError):
-    exit_code = 97
-    remedy = "Rebuild the images with `fairtrial images build`; a limit that cannot be read back voids the attempt."
 
 
 class MeterError(FairtrialError):

@@ -7,7 +7,6 @@ body; what matches no route is answered 403.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +21,6 @@ from controller.errors import InvalidInput, MissingProgram
 TYPES: Final = "type.googleapis.com/envoy.extensions"
 BUFFER: Final = "envoy.filters.http.buffer"
 VALIDATE_SECONDS_MAX: Final = 120.0
-READY_SECONDS: Final = 2.0
 IDLE_UPSTREAM_SECONDS: Final = 60  # shorter than the services keep a connection, so that none is reused as it closes
 SOCKET_PATH_BYTES_MAX: Final = 107
 CONNECTIONS_MAX: Final = 4096
@@ -221,17 +219,6 @@ class EgressProxy:
             "--log-level",
             "warning",
         )
-
-    def ready(self) -> bool:
-        """True when the proxy answers `GET /healthz` with 200."""
-        try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-                connection.settimeout(READY_SECONDS)
-                connection.connect(str(self._listen))
-                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: egress\r\nConnection: close\r\n\r\n")
-                return connection.recv(64).startswith(b"HTTP/1.1 200 ")
-        except OSError:
-            return False
 
 
 def egress_digest() -> Digest:

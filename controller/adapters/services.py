@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,8 @@ from controller.errors import ControllerFault, MachineUnsupported, MissingProgra
 START_SECONDS_MAX: Final = 60.0  # Envoy needs 3 s on an idle machine; an emulated guest may hold both processors
 STOP_SECONDS_MAX: Final = 15.0
 POLL_SECONDS: Final = 0.1
+PROBE_SECONDS: Final = 2.0
+HEALTH_BYTES_MAX: Final = 4096
 
 
 class Service:
@@ -112,6 +115,26 @@ class Service:
             return int(record["pid"]), int(record["started"])
         except (FileNotFoundError, ValueError, KeyError):
             return None
+
+
+def healthy(path: Path) -> bool:
+    """Whether `GET /healthz` over the Unix socket answers 200."""
+    try:
+        return health(path).startswith((b"HTTP/1.1 200", b"HTTP/1.0 200"))
+    except OSError:
+        return False
+
+
+def health(path: Path) -> bytes:
+    """A service's whole answer to `GET /healthz`, which is short. Raises OSError."""
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(PROBE_SECONDS)
+        link.connect(str(path))
+        link.sendall(b"GET /healthz HTTP/1.1\r\nHost: fairtrial\r\nConnection: close\r\n\r\n")
+        answer = b""
+        while len(answer) < HEALTH_BYTES_MAX and (part := link.recv(HEALTH_BYTES_MAX)):
+            answer += part
+        return answer
 
 
 def _start_ticks(pid: int) -> int | None:

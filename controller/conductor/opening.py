@@ -34,7 +34,6 @@ def open_attempt(world: World, run: LogicalRun, attempt_id: AttemptId, attempt: 
             attempt_id=attempt_id,
             logical_run_id=LogicalRunId(run.id),
             token_sha256=token_sha256(world.token("rt", attempt_id, attempt.generation)),
-            lane_id=lane.id,
             provider=lane.provider,
             model=lane.model,
             observed_models=lane.observed_models,

@@ -34,7 +34,6 @@ class AttemptOpening(Record):
     attempt_id: AttemptId
     logical_run_id: LogicalRunId
     token_sha256: str
-    lane_id: str
     provider: str
     model: str
     observed_models: tuple[str, ...]

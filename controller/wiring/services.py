@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import re
-import socket
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from controller.adapters.egress_envoy import EgressProxy
 from controller.adapters.flows import load_flows
 from controller.adapters.http_service import SOCKET_PATH_BYTES_MAX
 from controller.adapters.rehearsal.service import RehearsalConfig
-from controller.adapters.services import Service
+from controller.adapters.services import Service, health, healthy
 from controller.api import ResultsConfig
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
@@ -28,8 +28,6 @@ from controller.settings import Settings
 from controller.wiring.ledgers import LedgerPlace
 
 UPSTREAMS: Final = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
-PROBE_SECONDS: Final = 2.0
-HEALTH_BYTES_MAX: Final = 4096
 LONGEST_SOCKET: Final = "results.sock"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]+")
 
@@ -69,7 +67,7 @@ class RoundServices:
     def rate_card_in_use(self) -> str:
         """Digest of the card that the running meter prices by. Raises LedgerUnavailable when it does not tell."""
         try:
-            told = json.loads(_health(self._sockets / "meter.sock").partition(b"\r\n\r\n")[2])
+            told = json.loads(health(self._sockets / "meter.sock").partition(b"\r\n\r\n")[2])
             return str(told["rate_card_digest"])
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise LedgerUnavailable(
@@ -148,7 +146,7 @@ class RoundServices:
             argv,
             directory=self.directory,
             lifetime_seconds=self._settings.service_lifetime_seconds,
-            ready=_healthy(listens),
+            ready=partial(healthy, listens),
             environment=environment,
         )
 
@@ -162,30 +160,6 @@ class RoundServices:
 def _stop(services: list[Service]) -> None:
     for service in reversed(services):
         service.stop()
-
-
-def _healthy(path: Path) -> Callable[[], bool]:
-    """Whether `GET /healthz` over the Unix socket answers 200."""
-
-    def ask() -> bool:
-        try:
-            return _health(path).startswith((b"HTTP/1.1 200", b"HTTP/1.0 200"))
-        except OSError:
-            return False
-
-    return ask
-
-
-def _health(path: Path) -> bytes:
-    """The service's whole answer to `GET /healthz`, which is short. Raises OSError."""
-    with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(PROBE_SECONDS)
-        link.connect(str(path))
-        link.sendall(b"GET /healthz HTTP/1.1\r\nHost: fairtrial\r\nConnection: close\r\n\r\n")
-        answer = b""
-        while len(answer) < HEALTH_BYTES_MAX and (part := link.recv(HEALTH_BYTES_MAX)):
-            answer += part
-        return answer
 
 
 def runtime_directory(settings: Settings, round_dir: Path) -> Path:

@@ -15,6 +15,7 @@ import pytest
 from controller.adapters.artifacts_fs import FsArtifacts
 from controller.adapters.egress_envoy import EgressProxy
 from controller.adapters.flows import load_flows
+from controller.adapters.services import healthy
 from controller.adapters.system_clock import SystemClock
 from controller.domain.ids import AttemptId, sha256_digest
 from controller.domain.instant import InstantMs
@@ -63,7 +64,7 @@ def chain() -> Iterator[Chain]:
         with log.open("wb") as out:
             envoy = subprocess.Popen(proxy.argv(config), stdout=out)
         deadline = time.monotonic() + READY_SECONDS_MAX
-        while not proxy.ready():
+        while not healthy(listen):
             assert time.monotonic() < deadline and envoy.poll() is None, log.read_text()
             time.sleep(0.05)
         artifacts = FsArtifacts(directory / "files", directory / "grants.sqlite", SystemClock())
@@ -72,7 +73,7 @@ def chain() -> Iterator[Chain]:
         envoy.wait(timeout=30)
         assert api.stop() == 0
         artifacts.close()
-        assert not proxy.ready()
+        assert not healthy(listen)
 
 
 def test_inference_streams_through_and_settles(chain: Chain) -> None:

@@ -169,7 +169,6 @@ def opening(number: int = 1, *, dialect: Dialect = "openai_chat", key: str = "ok
         "attempt_id": AttemptId(f"att-{number}"),
         "logical_run_id": LogicalRunId(f"run-{number}"),
         "token_sha256": hashlib.sha256(f"token-{number}".encode()).hexdigest(),
-        "lane_id": "lane",
         "provider": "rehearsal",
         "model": MODEL,
         "observed_models": (MODEL,),
