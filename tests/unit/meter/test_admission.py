@@ -95,6 +95,8 @@ OFF: list[tuple[Dialect, dict[str, Any]]] = [
     ("openai_chat", {"web_search_options": {"x": 1}}),
     ("openai_chat", {"max_completion_tokens": -1}),
     ("openai_chat", {"stream": True, "stream_options": "all"}),
+    ("openai_chat", {"usage": {"include": True, "plugins": 1}}),
+    ("openai_chat", {"usage": {"include": 1}}),
     ("openai_responses", {"background": True}),
     ("openai_responses", {"previous_response_id": "resp_1"}),
     ("openai_responses", {"tools": [{"type": "web_search"}]}),
@@ -138,6 +140,7 @@ def test_features_that_would_bend_the_comparison_are_refused(dialect: Dialect, e
         ("openai_responses", {"tools": [{"type": "custom"}, {"type": "local_shell"}], "store": False}),
         ("openai_responses", {"tools": [{"type": "namespace", "tools": [{"type": "function"}]}]}),
         ("openai_responses", {"tools": [{"type": "shell", "environment": {"type": "local"}}]}),
+        ("openai_chat", {"usage": {"include": True}}),  # mini-swe-agent's own client
     ],
 )
 def test_ordinary_requests_pass_byte_for_byte(dialect: Dialect, extra: dict[str, Any]) -> None:
