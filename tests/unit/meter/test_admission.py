@@ -96,7 +96,6 @@ OFF: list[tuple[Dialect, dict[str, Any]]] = [
     ("openai_chat", {"max_completion_tokens": -1}),
     ("openai_chat", {"stream": True, "stream_options": "all"}),
     ("openai_chat", {"usage": {"include": True, "plugins": 1}}),
-    ("openai_chat", {"usage": {"include": 1}}),
     ("openai_responses", {"background": True}),
     ("openai_responses", {"previous_response_id": "resp_1"}),
     ("openai_responses", {"tools": [{"type": "web_search"}]}),
