@@ -32,6 +32,8 @@ PROGRAMS = {
     "npm": "npm",
     "initdb": "postgresql",
 }
+# And by the file: figures are drawn with this font, whatever else the system has.
+FILES = {"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf": "fonts-dejavu-core"}
 
 
 def fail(message: str, remedy: str) -> None:
@@ -49,6 +51,7 @@ def find_program(name: str) -> str | None:
 
 def install_system_packages() -> None:
     missing = sorted({package for program, package in PROGRAMS.items() if find_program(program) is None})
+    missing += [package for file, package in FILES.items() if not Path(file).is_file()]
     try:
         import ensurepip  # noqa: F401
     except ImportError:

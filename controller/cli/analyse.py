@@ -33,6 +33,9 @@ def analyse(
     parquet: Annotated[
         Path | None, typer.Option(help="Also write the dataset as Parquet tables into this directory.")
     ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also draw a harness-round as SVG and PNG into this directory.")
+    ] = None,
     cases: Annotated[bool, typer.Option("--cases", help="SOURCE is a case file: answer it by id.")] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="What a planned round could show; SOURCE, if any, is YAML or JSON.")
@@ -55,6 +58,7 @@ def analyse(
     Example: fairtrial analyse rounds/latest --json
     Example: fairtrial analyse cohort.jsonl --protocol cost-index --frozen plan.json --json
     Example: fairtrial analyse dataset.jsonl --seed HEX --parquet tables --json
+    Example: fairtrial analyse rounds/latest --figures figures
     Example: fairtrial analyse --plan --tasks 100 --arms 12
     """
     from controller.wiring.analysing import statistics_cases
@@ -73,6 +77,8 @@ def analyse(
     given = {field: value for field, value in options.items() if value is not None}
     if parquet is not None and (plan or cases):
         raise InvalidInput("parquet: only of a dataset or a round")
+    if figures is not None and (plan or cases or protocol != "harness-round"):
+        raise InvalidInput("figures: only of a harness-round's dataset or round")
     if plan:
         report = plan_statistics(source, given, pilot)
         render.result(report.model_dump(mode="json"), as_json=as_json, text=planning_text(report))
@@ -90,6 +96,11 @@ def analyse(
         from controller.wiring.exports import export_parquet
 
         for path in export_parquet(source, parquet):
+            render.note(f"wrote {path}")
+    if figures is not None:
+        from controller.wiring.exports import export_figures
+
+        for path in export_figures(record, source, figures):
             render.note(f"wrote {path}")
     render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
 

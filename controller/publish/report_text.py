@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
+from controller.domain.exact import decimal_text
+from controller.protocols.harness_round.decision import Decision
 from controller.protocols.harness_round.show import shown
 
 TEXT_MAX: Final = 600  # of one untrusted string; the whole stands in the dataset
@@ -24,3 +27,21 @@ def plain(text: object) -> str:
 def percent(share: str) -> str:
     """An exact share such as "2/3" as `66.7 %`."""
     return shown(Fraction(share), "share")
+
+
+def letter(place: int) -> str:
+    """A to Z, then AA, AB and so on."""
+    return (letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+
+
+def verdict(decision: Decision, keys: Mapping[str, str]) -> str:
+    """The decision in few words, by the winner's letter; empty when there is no reliable difference."""
+    if decision.winner is None:
+        return ""
+    how = {"success": "more successful", "cost": "cheaper per success", "time": "faster at p90"}[decision.rule]
+    return f"{keys[decision.winner]} {how}"
+
+
+def signed_points(share: Fraction) -> str:
+    """A difference of shares in whole percentage points, as `+5` or `−5`."""
+    return ("+" if share > 0 else "") + decimal_text(100 * share, 0).replace("-", "−")

@@ -11,7 +11,7 @@ from functools import cached_property
 from markupsafe import Markup
 
 from controller.domain.dataset import LogicalRunRow
-from controller.domain.exact import Exact, decimal_text, exact_from_text
+from controller.domain.exact import Exact, exact_from_text
 from controller.domain.instant import instant_text
 from controller.domain.money import usd_display, usd_from_text
 from controller.domain.outcome import EndKind
@@ -19,6 +19,8 @@ from controller.domain.provider_report import Figure
 from controller.protocols.harness_round.decision import sentence
 from controller.protocols.harness_round.estimates import Estimate, PairAnalysis, pair_evidence
 from controller.publish import figures, report_facts
+from controller.publish.figure_files import point
+from controller.publish.figure_scales import RATE, around_zero
 from controller.publish.report_context import Incident, ReportContext
 from controller.publish.report_rows import (
     END_WORDS,
@@ -31,7 +33,7 @@ from controller.publish.report_rows import (
     cell,
     run_name,
 )
-from controller.publish.report_text import plain
+from controller.publish.report_text import letter, plain, signed_points, verdict
 
 SENTENCES_MAX = 8  # of the conclusion's list; the comparisons below hold them all
 
@@ -108,18 +110,7 @@ class View:
 
     @cached_property
     def scatter(self) -> Markup | None:
-        points = [
-            figures.Point(
-                key=arm.key,
-                cost=exact_from_text(arm.found.cost_per_success.value),
-                cost_low=exact_from_text(arm.found.cost_per_success.low),
-                cost_high=exact_from_text(arm.found.cost_per_success.high),
-                rate=_fraction(arm.found.success_rate.value),
-                rate_low=exact_from_text(arm.found.success_rate.low),
-                rate_high=exact_from_text(arm.found.success_rate.high),
-            )
-            for arm in self.arms
-        ]
+        points = [point(arm.key, arm.found) for arm in self.arms]
         told = "; ".join(
             f"{arm.key}, {plain(arm.arm.title)}: {arm.found.success_rate.value_shown} at "
             f"{arm.found.cost_per_success.value_shown}"
@@ -222,11 +213,6 @@ class View:
         return report_facts.limitations(self.context)
 
 
-def letter(place: int) -> str:
-    """A to Z, then AA, AB and so on."""
-    return (letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
-
-
 def view_of(context: ReportContext) -> View:
     """Prepare the page. Raises KeyError when manifest and analysis do not name the same arms and tasks."""
     analysis, manifest = context.analysis, context.manifest
@@ -240,8 +226,9 @@ def view_of(context: ReportContext) -> View:
         )
         for place, found in enumerate(analysis.arms)
     )
-    scale = figures.around_zero(_difference_reach(analysis.pairs))
+    scale = around_zero(_difference_reach(analysis.pairs))
     by_id = {arm.arm.id: arm for arm in arms}
+    keys = {arm.arm.id: arm.key for arm in arms}
     names = {arm.arm.id: arm.arm.title for arm in arms}
     if len(set(names.values())) < len(names):
         names = {arm.arm.id: f"{arm.arm.title} ({arm.key})" for arm in arms}
@@ -251,7 +238,7 @@ def view_of(context: ReportContext) -> View:
             second=by_id[pair.second],
             found=pair,
             sentence=sentence(pair.decision, pair_evidence(pair, analysis), names),
-            verdict=_verdict(pair, by_id),
+            verdict=verdict(pair.decision, keys),
             plot=figures.interval_row(
                 scale,
                 exact_from_text(pair.success.low),
@@ -263,16 +250,8 @@ def view_of(context: ReportContext) -> View:
         )
         for pair in analysis.pairs
     )
-    labels = [("+" if tick > 0 else "") + decimal_text(100 * tick, 0).replace("-", "−") for tick in scale.ticks]
+    labels = [signed_points(tick) for tick in scale.ticks]
     return View(context=context, arms=arms, pairs=pairs, axis=figures.axis_row(scale, labels))
-
-
-def _verdict(pair: PairAnalysis, arms: dict[str, ArmView]) -> str:
-    decision = pair.decision
-    if decision.winner is None:
-        return ""
-    how = {"success": "more successful", "cost": "cheaper per success", "time": "faster at p90"}[decision.rule]
-    return f"{arms[decision.winner].key} {how}"
 
 
 def _difference_reach(pairs: Sequence[PairAnalysis]) -> Fraction:
@@ -282,7 +261,7 @@ def _difference_reach(pairs: Sequence[PairAnalysis]) -> Fraction:
 
 def _rate_plot(rate: Estimate) -> Markup:
     low, value, high = (exact_from_text(end) for end in (rate.low, rate.value, rate.high))
-    return figures.interval_row(figures.RATE, low, value, high, strong=True, baseline=None)
+    return figures.interval_row(RATE, low, value, high, strong=True, baseline=None)
 
 
 def _fraction(text: str | None) -> Fraction:

@@ -11,7 +11,7 @@ from controller.cli.__main__ import main
 from controller.domain.ids import sha256_digest
 from tests.world.cost_index import case
 from tests.world.policy_matrix import all_planted, matrix, plan
-from tests.world.rounds import SEED, jsonl
+from tests.world.rounds import SEED, jsonl, run
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +87,17 @@ def test_a_round_of_ours_is_no_cost_index(tmp_path: Path, capsys: pytest.Capture
     code, _, err = analysed(capsys, str(tmp_path), "--protocol", "cost-index")
     assert code == 72
     assert "a round of fairtrial is a harness-round" in err
+
+
+def test_figures_are_written_once_and_only_of_a_harness_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "dataset.jsonl", tmp_path / "figures"
+    source.write_bytes(jsonl([run(task, arm, 1) for task in ("t1", "t2") for arm in ("a", "b")]))
+    code, _, err = analysed(capsys, str(source), "--seed", SEED, "--figures", str(out))
+    assert code == 0 and f"wrote {out / 'success-differences.svg'}" in err
+    assert len(list(out.glob("*.svg"))) == 7 and len(list(out.glob("*.png"))) == 14
+    code, _, err = analysed(capsys, str(source), "--seed", SEED, "--figures", str(out))
+    assert code == 72 and "exists" in err
+    code, _, err = analysed(capsys, str(source), "--protocol", "cost-index", "--figures", str(out))
+    assert code == 72 and "figures: only of a harness-round" in err

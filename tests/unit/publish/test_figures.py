@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
-
-import pytest
+from itertools import pairwise
 
 from controller.domain.exact import UNBOUNDED
-from controller.publish.figures import Point, around_zero, cost_against_success, from_zero, interval_row, tick_step
-
-
-@pytest.mark.parametrize(
-    ("span", "count", "step"),
-    [(10, 5, 2), (11, 5, 5), (Fraction(1, 2), 5, Fraction(1, 10)), (1, 5, Fraction(1, 5)), (7_000, 5, 2_000)],
-)
-def test_tick_steps_are_round(span: Fraction, count: int, step: Fraction) -> None:
-    assert tick_step(Fraction(span), count) == step
-
-
-@pytest.mark.parametrize("reach", [Fraction(0), Fraction(1, 50), Fraction(1, 3), Fraction(567, 1000), Fraction(1)])
-def test_a_scale_around_zero_is_symmetric_and_holds_its_reach(reach: Fraction) -> None:
-    scale = around_zero(reach)
-    assert scale.low == -scale.high and scale.high >= max(reach, Fraction(1, 10))
-    assert scale.ticks[len(scale.ticks) // 2] == 0 and len(scale.ticks) <= 9
-    assert scale.at(Fraction(0)) == "50.00"
-
-
-def test_a_scale_from_zero_holds_its_reach() -> None:
-    assert from_zero(Fraction(42, 100)).high == Fraction(1, 2)
-    assert from_zero(Fraction(0)).high == 1
+from controller.publish.figure_scales import around_zero
+from controller.publish.figures import Point, cost_against_success, interval_row
 
 
 def test_bounds_outside_the_scale_end_in_an_arrow() -> None:
@@ -52,3 +32,18 @@ def test_arms_without_a_known_cost_have_no_place_in_the_scatter() -> None:
     assert drawn is not None
     assert ">B</text>" in drawn and ">A</text>" not in drawn
     assert "B &amp; &quot;C&quot;" in drawn
+
+
+def test_an_interval_that_lies_beyond_one_edge_has_both_arrows_there() -> None:
+    row = interval_row(around_zero(Fraction(1)), UNBOUNDED, UNBOUNDED, UNBOUNDED, strong=False, baseline=None)
+    assert row.count('<svg x="100%"') == 2 and '<svg x="0%"' not in row
+
+
+def test_letters_of_tied_arms_do_not_cover_one_another() -> None:
+    tied = [Point(key, Fraction(1), None, None, Fraction(1, 2), None, None) for key in "ABCDEFGHIJKL"]
+    drawn = cost_against_success(tied, "tied")
+    assert drawn is not None
+    tops = sorted(float(top) for top in re.findall(r'class="disc" cx="[\d.]+%" cy="([\d.]+)"', drawn))
+    assert len(tops) == 12 and min(b - a for a, b in pairwise(tops)) >= 22
+    assert tops[0] >= 11 and tops[-1] <= 369
+    assert drawn.count('class="dot strong"') == 11
