@@ -19,7 +19,6 @@ from controller.ports.clock import Clock
 from controller.ports.ledger import AttemptOpening, MeterLife, RequestEnd, storable
 
 T = TypeVar("T")
-OPEN_STATES: Final = (RequestState.ACCEPTED, RequestState.SENT)
 CLOCK_JUMP_SECONDS_MAX: Final = 30  # clocks of hosts that are kept right differ by less; an attempt's life is minutes
 CLOCK: Final = (
     "Set this machine's clock right and let a daemon keep it by slewing, then start the meter again: no expiry can be"
@@ -199,7 +198,7 @@ class SqlLedger:
 
     def finish(self, request_id: RequestId, end: RequestEnd) -> None:
         """See Ledger. Raises ControllerFault for a second ending, or a provider message settled before."""
-        if end.state in OPEN_STATES:
+        if end.state.is_open:
             raise ControllerFault(f"ledger: {end.state} is not a final state")
 
         def job(db: Session) -> None:

@@ -14,7 +14,7 @@ from controller.domain.limits import VM_MARGIN_SECONDS
 from controller.domain.plan import Lane, LogicalRun
 from controller.domain.receipt import RunOrder
 from controller.domain.statement import StatementKind
-from controller.domain.usage import AttemptAccount, RequestState
+from controller.domain.usage import AttemptAccount
 from controller.ports.ledger import AttemptOpening, UploadGrant
 
 BASE_URL: Final = "http://127.0.0.1:8080"  # the shim's relay inside the container
@@ -86,7 +86,7 @@ def drained_account(world: World, attempt_id: AttemptId) -> AttemptAccount:
 
 def in_flight(account: AttemptAccount) -> int:
     """How many of its requests have not ended."""
-    return sum(row.state in (RequestState.ACCEPTED, RequestState.SENT) for row in account.requests)
+    return sum(row.state.is_open for row in account.requests)
 
 
 def launch_order(world: World, run: LogicalRun, attempt_id: AttemptId, generation: int) -> RunOrder:

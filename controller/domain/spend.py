@@ -44,7 +44,7 @@ class _Scope:
         self.settled = self.in_flight = Decimal(0)
 
     def add(self, row: SpendRow) -> None:
-        if row.state in (RequestState.ACCEPTED, RequestState.SENT):
+        if row.state.is_open:
             self.in_flight = EXACT.add(self.in_flight, Decimal(row.estimate_usd))
         else:
             # An unknown cost is taken at its upper bound here, so that an unanswered question never widens a budget.

@@ -25,6 +25,10 @@ class RequestState(StrEnum):
     ZERO_BILL = "zero_bill"
     UNKNOWN = "unknown"
 
+    @property
+    def is_open(self) -> bool:
+        return self in (RequestState.ACCEPTED, RequestState.SENT)
+
 
 class ZeroBillProof(StrEnum):
     """The three named kinds of proof that an accepted request cost nothing."""

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import Final
 
 from controller.domain import bodies
 from controller.domain.money import sum_usd, usd_from_text, usd_to_text
@@ -19,8 +18,6 @@ from controller.errors import BundleRejected, UnpricedUsage
 from controller.evidence.exhibits import Exhibits
 from controller.evidence.steps_reconciliation import check_reconciliations
 from controller.evidence.trails import RunTrail, Trails
-
-OPEN: Final = frozenset({RequestState.ACCEPTED, RequestState.SENT})
 
 
 def check_charges(exhibits: Exhibits) -> str:
@@ -122,7 +119,7 @@ def _account(rows: Sequence[MeteredRequest], refusals: int, lane: Lane) -> bodie
         usd=usd_to_text(_priced(rows)) if valid else None,
         valid=valid,
         problems=(),
-        open_requests=tuple(sorted(row.sequence for row in rows if row.state in OPEN)),
+        open_requests=tuple(sorted(row.sequence for row in rows if row.state.is_open)),
         off_lane_models={str(model): strange[model] for model in sorted(strange, key=str)},
     )
 

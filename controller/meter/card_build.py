@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -127,6 +127,6 @@ def _nano(price: Fraction, point: PricePoint) -> int:
     return int(nano)
 
 
-def left_out(rows: Sequence[Compared]) -> Mapping[str, None]:
+def left_out(rows: Sequence[Compared]) -> tuple[str, ...]:
     """Prices that a map has and a card has no class for, in order: usage of that kind cannot be priced."""
-    return dict.fromkeys(name for row in rows for name in (*row.first.left_out, *row.second.left_out))
+    return tuple(dict.fromkeys(name for row in rows for name in (*row.first.left_out, *row.second.left_out)))

@@ -119,7 +119,7 @@ def _not_comparable(provider: ProviderEvidence, rows: Sequence[MeteredRequest]) 
         return "the provider key of this run served another run as well"
     if not provider.usage:
         return "no report names the provider key of this run"
-    still_open = [row for row in rows if row.state in (RequestState.ACCEPTED, RequestState.SENT)]
+    still_open = [row for row in rows if row.state.is_open]
     return f"{len(still_open)} requests are still in flight" if still_open else None
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
-from typing import Final
 
 from controller.domain.bodies import AttemptSettled, RoundSettled
 from controller.domain.money import UsdText, sum_usd, usd_from_text, usd_to_text
 from controller.domain.provider_report import Figure
 from controller.domain.usage import AttemptAccount, MeteredRequest, RequestState
-
-OPEN: Final = frozenset({RequestState.ACCEPTED, RequestState.SENT})
 
 
 def settle_attempt(account: AttemptAccount, *, observed_models: Collection[str]) -> AttemptSettled:
@@ -32,7 +29,7 @@ def settle_attempt(account: AttemptAccount, *, observed_models: Collection[str])
         usd=None if problems else settled_usd(account.requests),
         valid=not problems,
         problems=problems,
-        open_requests=tuple(row.sequence for row in account.requests if row.state in OPEN),
+        open_requests=tuple(row.sequence for row in account.requests if row.state.is_open),
         off_lane_models=off_lane_models(account.requests, observed_models),
     )
 

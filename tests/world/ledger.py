@@ -12,9 +12,6 @@ from controller.ports.clock import Clock
 from controller.ports.ledger import AttemptOpening, MeterLife, RequestEnd, storable
 from tests.world.clock import CLOCK_START
 
-OPEN = (RequestState.ACCEPTED, RequestState.SENT)
-
-
 JUMP_MS_MAX = 30_000
 METER = MeterLife(place="here", life="1")
 
@@ -113,7 +110,7 @@ class MemoryLedger:
 
     def finish(self, request_id: RequestId, end: RequestEnd) -> None:
         row, estimate = self._rows.get(request_id, (None, "0"))
-        if end.state in OPEN or row is None or row.state not in OPEN:
+        if end.state.is_open or row is None or not row.state.is_open:
             raise ControllerFault(f"ledger: request {request_id} can't be ended as {end.state}")
         if end.ended_at < row.accepted_at:
             raise ControllerFault(f"ledger: request {request_id} can't end before it was accepted")
