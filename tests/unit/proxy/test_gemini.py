@@ -58,6 +58,7 @@ class Rig:
 
     @property
     def account(self) -> Any:
+        """An answer may be with the client before its request has ended; all have once the meter is down."""
         return self.ledger.account(opening().attempt_id)
 
 
@@ -99,7 +100,7 @@ async def test_every_form_of_call_is_settled_exactly(call: str) -> None:
         raw = await response.read()
         assert response.status == 200, raw
         answer = whole_gemini(await response.json()) if call == "generateContent" else read_gemini(raw)
-        (request,) = running.account.requests
+    (request,) = running.account.requests
     assert (request.state, request.observed_model, request.dialect) == (RequestState.SETTLED, MODEL, "gemini")
     assert (request.served_tier, request.served_speed, request.served_geo) == ("standard", "standard", "global")
     assert request.provider_message_id == answer.reply_id
@@ -136,7 +137,7 @@ async def test_counting_is_free_and_apart() -> None:
             f"{ROOT}:countTokens", json={"contents": BODY["contents"]}, params={"key": TOKEN}
         )
         assert response.status == 200 and (await response.json())["totalTokens"] > 1_000
-        (request,) = running.account.requests
+    (request,) = running.account.requests
     assert (request.counts, request.state, request.usd) == (False, RequestState.ZERO_BILL, "0")
     assert request.zero_bill_proof is ZeroBillProof.DOCUMENTED_RULE
 

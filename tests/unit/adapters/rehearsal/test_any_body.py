@@ -80,7 +80,7 @@ READERS: list[tuple[Dialect, Any]] = [
 @pytest.mark.parametrize(
     ("dialect", "read"), READERS, ids=["anthropic", "openai_chat", "openai_responses", "gemini", "gemini_array"]
 )
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is not a fault
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is not a fault
 @given(body=BODIES)
 def test_any_body_is_answered_or_refused(dialect: Dialect, read: Any, body: dict[str, Any]) -> None:
     try:
