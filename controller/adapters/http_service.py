@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
+import logging
 import os
 import signal
 import sys
@@ -122,7 +123,19 @@ def places(exc_info: ExcInfo) -> list[str]:
     return [*(f"{at.filename}:{at.lineno} {at.name}" for at in traceback.extract_tb(trace)), kind.__name__]
 
 
+class ForeignLog(logging.Handler):
+    """What libraries log, in our form and without their words.
+
+    Those quote what a client sent: the HTTP parser shows a malformed header, with the run token in it.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log which library complained, and where."""
+        structlog.get_logger().log(record.levelno, "library", library=record.name, exc_info=record.exc_info)
+
+
 def _log_to_stderr() -> None:
+    logging.basicConfig(handlers=[ForeignLog()], level=logging.WARNING, force=True)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

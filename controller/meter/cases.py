@@ -37,7 +37,7 @@ def card_of_case(name: str, raw: Mapping[str, Any]) -> RateCard:
     try:
         bands = tuple(
             RateBand(
-                over=band["over"] or 0,
+                over=0 if band["over"] is None else band["over"],
                 nano_usd_per_million=_prices(f"{place}.bands[{position}].per_mtok", band["per_mtok"]),
             )
             for position, band in enumerate(raw["bands"])
@@ -81,6 +81,12 @@ def run_case(case: Mapping[str, Any], cards: Mapping[str, RateCard]) -> dict[str
 
 
 def run_cases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every priced case of a case file, in its order. Raises InvalidInput for a malformed card."""
-    cards = {name: card_of_case(name, raw) for name, raw in document.get("cards", {}).items()}
-    return [run_case(case, cards) for case in document.get("priced", [])]
+    """Every priced case of a case file, in its order. Raises InvalidInput for another kind of file, or a wrong card."""
+    cards, cases = document.get("cards"), document.get("priced")
+    if not isinstance(cards, dict) or not isinstance(cases, list):
+        raise InvalidInput("a case file must hold `cards`, an object, and `priced`, a list")
+    strange = [position for position, case in enumerate(cases) if not isinstance(case, dict)]
+    if strange:
+        raise InvalidInput(f"priced[{strange[0]}]: must be an object")
+    rates = {name: card_of_case(name, raw) for name, raw in cards.items()}
+    return [run_case(case, rates) for case in cases]

@@ -35,6 +35,8 @@ def read_named(path: Path, *, bytes_max: int = NAMED_FILE_BYTES_MAX, follow: boo
             raise too_large
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(bytes_max + 1)
+        if data is None:  # a file of the kernel's that has nothing to say yet, such as /proc/kmsg
+            raise BlockingIOError(errno.EAGAIN, "has nothing to read now", str(path))
         if len(data) > bytes_max:
             raise too_large
         return data

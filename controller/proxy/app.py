@@ -197,7 +197,7 @@ class Meter:
 
 
 async def _body(request: web.Request) -> bytes:
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+    if any(value.lower() != "identity" for value in request.headers.getall("Content-Encoding", ())):
         raise Refused(400, "an encoded request body can't be checked")
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):

@@ -253,7 +253,7 @@ class _Passing:
         self._writing_since = self._loop.time()
         try:
             await sending
-        except (OSError, RuntimeError):
+        except (OSError, RuntimeError, ValueError):  # the last one for a header that may not be sent on
             self._present = False
             self.cut()
         finally:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -102,3 +103,18 @@ def test_a_named_file_is_never_waited_for_nor_read_without_end(make: Callable[[P
     with pytest.raises(OSError, match="larger than 3 bytes"):
         (tmp_path / "long").write_bytes(b"1234")
         read_named(tmp_path / "long", bytes_max=3)
+
+
+def test_a_file_that_has_nothing_to_say_yet_is_refused_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(io.FileIO):
+        """As /proc/kmsg, a regular file by its mode, answers a read that may not wait."""
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            return None  # type: ignore[return-value]
+
+    (tmp_path / "silent").write_bytes(b"x")
+    monkeypatch.setattr(os, "fdopen", lambda descriptor, _, closefd: Silent(descriptor, closefd=closefd))
+    with pytest.raises(OSError, match="has nothing to read now"):
+        read_named(tmp_path / "silent")

@@ -278,6 +278,29 @@ def test_a_header_that_cannot_be_forwarded_is_refused(rig: MeterRig, upstream: S
     assert not upstream.received and not rig.settled_account().requests
 
 
+@pytest.mark.parametrize("codings", [["gzip"], ["identity", "gzip"], ["identity", "deflate"], ["identity, br"]])
+def test_a_body_under_any_encoding_is_refused(rig: MeterRig, upstream: ScriptedUpstream, codings: list[str]) -> None:
+    rig.open()
+    body = json.dumps({"model": MODEL, "messages": []}).encode()
+    lines = [
+        "POST /v1/chat/completions HTTP/1.1",
+        "Host: x",
+        f"x-api-key: {rig.token()}",
+        f"Content-Length: {len(body)}",
+    ]
+    head = "\r\n".join([*lines, *(f"Content-Encoding: {coding}" for coding in codings), "", ""])
+    answer = raw_call(rig.socket, head.encode() + body)
+    assert answer.startswith(b"HTTP/1.1 400") and b"encoded" in answer
+    assert not upstream.received and not rig.settled_account().requests
+
+
+def test_one_request_of_absurd_size_does_not_end_the_meter(rig: MeterRig, upstream: ScriptedUpstream) -> None:
+    rig.open()
+    assert rig.chat(max_tokens=10**100).status == 400
+    assert not upstream.received and not rig.settled_account().requests
+    assert rig.chat().status == 200
+
+
 def test_one_provider_message_is_settled_once(rig: MeterRig) -> None:
     rig.open(key="same-id")
     assert [rig.chat().status for _ in range(2)] == [200, 200]
@@ -355,6 +378,9 @@ def test_no_secret_reaches_log_or_ledger(alone: tuple[MeterRig, ScriptedUpstream
     rig, _ = alone
     rig.open(key="provider-secret-key")
     rig.chat(), rig.chat(5), rig.chat(1, model="x")
+    for spoilt in (b"x-api-key: token-1\x01", b"token-1", b"x-api-key : token-1"):  # the parser's errors quote the line
+        raw_call(rig.socket, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n" + spoilt + b"\r\n\r\n")
+    raw_call(rig.socket, b"GET /v1/x?key=token-1 HTTP/1.1\r\nHost: x\r\n\r\ntoken-1\r\n\r\n")
     rig.service.stop()
     log = rig.service.log_path.read_bytes()
     assert b"accepted" in log and b"refused" in log

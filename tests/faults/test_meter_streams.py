@@ -329,6 +329,15 @@ def test_a_page_with_status_200_is_unknown(rig: MeterRig, upstream: WireUpstream
     assert the_request(rig).state is RequestState.UNKNOWN and "text/html" in the_request(rig).note
 
 
+@pytest.mark.parametrize("value", ["\x1b[2J", "a\x7fb", "a\x01b"])
+def test_a_header_that_may_not_be_sent_on_costs_the_client_its_answer_and_not_the_account(
+    rig: MeterRig, upstream: WireUpstream, value: str
+) -> None:
+    assert played(rig, upstream, chunked(stream_of(), X_Odd=value)) is None
+    assert (the_request(rig).state, the_request(rig).usd) == (RequestState.SETTLED, CALL_USD)
+    assert b"defect" not in rig.service.log_path.read_bytes()
+
+
 @pytest.mark.parametrize("name", ["msg_\ud800", "msg_\0", "msg_\n" + "x" * 600])
 def test_names_that_no_ledger_can_keep_leave_no_request_open(rig: MeterRig, upstream: WireUpstream, name: str) -> None:
     payload = {"id": name, "model": name, "type": "message", "usage": {"input_tokens": 1, name: 5}}

@@ -9,6 +9,7 @@ from controller.meter.admission.refusals import Refused
 
 Body = Mapping[str, Any]
 EMPTY: Final[tuple[object, ...]] = (None, False, [], {}, "")
+TOKEN_LIMIT_MAX: Final = 10**9  # no model writes as much; what a request may cost must stay an amount a ledger holds
 
 
 def check_fields(body: Body, *, known: frozenset[str], off: frozenset[str], where: str = "") -> None:
@@ -58,5 +59,7 @@ def token_limit(body: Body, names: Iterable[str], *, where: str = "") -> int | N
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise Refused(400, f"{where}{name}: must be a whole number of tokens")
+        if value > TOKEN_LIMIT_MAX:
+            raise Refused(400, f"{where}{name}: must be at most {TOKEN_LIMIT_MAX} tokens")
         found.append(value)
     return found[0] if found else None

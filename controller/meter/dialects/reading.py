@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -12,6 +13,7 @@ from controller.errors import UnpricedUsage
 
 NESTING_MAX: Final = 32
 LABEL_CHARS_MAX: Final = 64
+_NUMBER_TEXT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 COUNT_MAX: Final = 10**12  # a million times the longest context; no answer holds more, and a record must
 
 
@@ -166,7 +168,7 @@ def check_known(usage: Mapping[str, Any], known: Iterable[str], *, where: str = 
 def _is_number(value: object) -> bool:
     """Whether a leaf may count something. Some encoders spell 64-bit integers as text."""
     if isinstance(value, str):
-        return value.strip("0") != "" and value.isdecimal()
+        return _NUMBER_TEXT.fullmatch(value) is not None and value.strip("+-0.") != ""
     return isinstance(value, int | float) and not isinstance(value, bool) and value != 0
 
 

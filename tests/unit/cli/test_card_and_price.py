@@ -233,5 +233,27 @@ def test_a_case_file_with_a_float_price_is_refused_by_its_path(
     assert "cards.B.bands[1].per_mtok.read: a price is a decimal string" in err
 
 
+@pytest.mark.parametrize(
+    ("cases", "fault"),
+    [
+        ({}, "a case file must hold `cards`, an object, and `priced`, a list"),
+        ({"cards": {}}, "`priced`, a list"),
+        ({"priced": []}, "`cards`, an object"),
+        ({"cards": [], "priced": []}, "`cards`, an object"),
+        ({"cards": {}, "priced": "all"}, "`priced`, a list"),
+        ({"cards": {}, "priced": {"a": {}}}, "`priced`, a list"),
+        ({"cards": {}, "priced": [{}, "b"]}, "priced[1]: must be an object"),
+        ({"cards": {"A": {"bands": [{"over": "", "per_mtok": {"in": "1"}}]}}, "priced": []}, "cards.A is malformed"),
+        (USAGE, "a case file must hold"),
+    ],
+)
+def test_another_kind_of_file_is_no_case_file(
+    cases: object, fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = screen(capsys, "price", "--cases", written(tmp_path / "cases.json", cases))
+    assert (code, out) == (72, "")
+    assert fault in err
+
+
 def test_a_case_file_goes_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert screen(capsys, "price", "--cases", CASES, "--card", CARD)[0] == 72

@@ -7,8 +7,21 @@ from typing import Any
 
 import pytest
 
+from controller.domain.money import usd_from_text
+from controller.domain.rate_card import RateBand, RateCard, RateRow, nano_usd
 from controller.domain.usage import Dialect
-from controller.meter.admission import ROUTES, Admitted, Operation, Refused, admit, find_route, refusal_body, token_of
+from controller.meter.admission import (
+    BODY_BYTES_MAX,
+    ROUTES,
+    Admitted,
+    Operation,
+    Refused,
+    admit,
+    find_route,
+    refusal_body,
+    token_of,
+)
+from controller.meter.rules import LaneTerms, estimate_usd
 
 PATHS: dict[Dialect, str] = {
     "anthropic": "/v1/messages",
@@ -197,6 +210,32 @@ def test_any_other_beta_is_refused_and_not_dropped(beta: str) -> None:
     with pytest.raises(Refused, match=f"anthropic-beta: '{beta}'") as refused:
         admitted("anthropic", {"model": "m"}, betas=f"claude-code-20250219, {beta}")
     assert refused.value.status == 400
+
+
+LIMITS: dict[Dialect, tuple[str, ...]] = {
+    "anthropic": ("max_tokens",),
+    "openai_chat": ("max_tokens", "max_completion_tokens"),
+    "openai_responses": ("max_output_tokens",),
+}
+
+
+@pytest.mark.parametrize("limit", [10**9 + 1, 10**18, 10**4_000])
+@pytest.mark.parametrize(("dialect", "name"), [(dialect, name) for dialect, names in LIMITS.items() for name in names])
+def test_a_limit_beyond_any_answer_is_refused_before_a_ledger_must_hold_its_cost(
+    dialect: Dialect, name: str, limit: int
+) -> None:
+    with pytest.raises(Refused, match=f"{name}: must be at most 1000000000 tokens") as refused:
+        admitted(dialect, {"model": "m", name: limit})
+    assert refused.value.status == 400
+
+
+def test_the_highest_limit_at_the_highest_price_is_an_amount_that_a_ledger_holds() -> None:
+    limit = admitted("anthropic", {"model": "m", "max_tokens": 10**9}).output_tokens
+    dearest = RateBand(over=0, nano_usd_per_million={"in": nano_usd("9000000"), "out": nano_usd("9000000")})
+    row = RateRow(provider="p", model="m", source="invented", retrieved_on="2026-01-01", bands=(dearest,))
+    lane = LaneTerms("p", "m", ("m",), "standard")
+    bound = estimate_usd(lane, RateCard(name="c", rows=(row,)), body_bytes=BODY_BYTES_MAX, output_tokens=limit)
+    assert usd_from_text(bound) >= 9_000_000_000  # 10^9 tokens at 9 dollars each
 
 
 @pytest.mark.parametrize("dialect", PATHS)

@@ -202,3 +202,11 @@ def test_a_body_that_two_readers_could_read_differently_is_refused(raw: bytes) -
     with pytest.raises(Refused) as refused:
         admitted(raw)
     assert refused.value.status == 400
+
+
+@pytest.mark.parametrize("limit", [10**9 + 1, 10**18, 10**4_000])
+@pytest.mark.parametrize("name", ["maxOutputTokens", "max_output_tokens"])
+def test_a_limit_beyond_any_answer_is_refused(name: str, limit: int) -> None:
+    with pytest.raises(Refused, match="maxOutputTokens: must be at most 1000000000 tokens") as refused:
+        admitted(TEXT | {"generationConfig": {name: limit}})
+    assert refused.value.status == 400

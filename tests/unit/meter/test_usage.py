@@ -170,6 +170,10 @@ UNPRICED: list[tuple[str, dict[str, Any], str]] = [
     ("anthropic", ANTHROPIC | {"server_tool_use": {"code_runs": 1}}, "usage.server_tool_use.code_runs"),
     ("anthropic", ANTHROPIC | {"future_tokens": 1}, "usage.future_tokens: 1 is a counter this dialect does not know"),
     ("anthropic", ANTHROPIC | {"future_tokens": "17"}, "usage.future_tokens: '17' is a counter"),
+    ("anthropic", ANTHROPIC | {"future_tokens": "1.5"}, "usage.future_tokens: '1.5' is a counter"),
+    ("openai_chat", CHAT | {"future_tokens": "-7"}, "usage.future_tokens: '-7' is a counter"),
+    ("openai_responses", RESPONSES | {"future_tokens": "+1E3"}, "usage.future_tokens: '+1E3' is a counter"),
+    ("gemini", GEMINI | {"futureTokens": ".5"}, "usage.futureTokens: '.5' is a counter"),
     ("anthropic", ANTHROPIC | {"future": [{"tokens": 0}, {"tokens": 2}]}, "usage.future[1].tokens"),
     (
         "anthropic",
