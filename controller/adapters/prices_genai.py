@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Final
 
 from controller.domain.money import EXACT
-from controller.domain.price_map import CALL, Listing, PricePoint, Wanted
+from controller.domain.price_map import CALL, SHORT_WRITES, Listing, PricePoint, Wanted
 from controller.errors import InvalidInput
 
 PROVIDERS: Final[Mapping[str, str]] = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
@@ -25,7 +25,6 @@ CLASSES: Final[Mapping[str, str]] = {
     "input_image_mtok": "in_image",
     "output_image_mtok": "out_image",
 }
-SHORT_WRITES: Final[Mapping[str, str]] = {"anthropic": "w5m", "openai": "w30m"}
 PER_THOUSAND_CALLS: Final[Mapping[str, str]] = {
     "web_searches_kcount": "web_search",
     "storage_searches_kcount": "file_search",

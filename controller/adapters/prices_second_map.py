@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller.domain.ids import sha256_digest
+from controller.domain.json_files import once
 from controller.domain.money import EXACT
-from controller.domain.price_map import CALL, GEO, Listing, PricePoint, Wanted
+from controller.domain.price_map import CALL, GEO, SHORT_WRITES, Listing, PricePoint, Wanted
 from controller.errors import InvalidInput
 from controller.ports.named_files import read_named
 
@@ -33,7 +34,6 @@ CLASSES: Final[Mapping[str, str]] = {
     "input_cost_per_image_token": "in_image",
     "output_cost_per_image_token": "out_image",
 }
-SHORT_WRITES: Final[Mapping[str, str]] = {"anthropic": "w5m", "openai": "w30m"}
 TIERS: Final[Mapping[str | None, str]] = {None: "standard", "batches": "batch", "flex": "flex", "priority": "priority"}
 KEY: Final = re.compile(
     rf"(?P<base>{'|'.join(sorted(CLASSES, key=len, reverse=True))})"
@@ -59,7 +59,7 @@ class SecondMap:
         try:
             self._models = json.loads(
                 data.decode("utf-8"),
-                object_pairs_hook=_once,
+                object_pairs_hook=once,
                 parse_float=_decimal,
                 parse_int=_decimal,
                 parse_constant=_decimal,
@@ -120,14 +120,6 @@ class SecondMap:
         if not isinstance(section, dict):
             raise InvalidInput(f"{self._where}: {wanted.model}.{key}: not an object")
         return section
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = next(key for position, (key, _) in enumerate(pairs) if key in dict(pairs[:position]))
-        raise ValueError(f"key {repeated[:80]!r} is given twice")
-    return found
 
 
 def _decimal(text: str) -> Decimal:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -57,6 +58,15 @@ def parse_record(data: bytes, kind: type[R], where: str, *, floats: bool = False
         return kind.model_validate_json(json.dumps(value), by_alias=True, by_name=False)
     except ValidationError as error:
         raise InvalidInput("\n".join(f"{where}: {fault}" for fault in field_faults(error))) from None
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's fields, for a reader of JSON that needs no path. Raises ValueError for a key that is given twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"key {repeated[:80]!r} is given twice")
+    return found
 
 
 def _no_float(text: str) -> _Refused:

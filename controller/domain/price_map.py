@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import Final
 
 CALL: Final = "call:"  # before a unit's name: a price per call, not per million tokens
+# The class of cache writes that maps price without naming a lifetime: the provider's shortest.
+SHORT_WRITES: Final[Mapping[str, str]] = {"anthropic": "w5m", "openai": "w30m"}
 GEO: Final = "geo:"  # before a place: a multiplier of every token's price, not a price
 
 

@@ -15,11 +15,12 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, Literal, NoReturn, get_args
 
 from pydantic import Field
 
+from controller.domain.json_files import once
 from controller.domain.limits import ArtifactLimits
 from controller.domain.paths import PATH_BYTES_MAX, PathSet
 from controller.domain.record import Record
@@ -125,7 +126,7 @@ class _Parser:
 
     def _object(self, raw: bytes) -> dict[str, Any]:
         try:
-            fields = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_refuse)
+            fields = json.loads(raw.decode(), object_pairs_hook=once, parse_constant=_refuse, parse_float=_refuse)
         except (ValueError, RecursionError) as error:
             self._reject(f"not strict JSON ({type(error).__name__})")
         if not isinstance(fields, dict):
@@ -218,13 +219,6 @@ class _Parser:
 
     def _reject(self, fault: str) -> NoReturn:
         raise TreeRejected(f"tree.jsonl line {self._line}: {fault}")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("repeated key")
-    return fields
 
 
 def _refuse(text: str) -> NoReturn:

@@ -10,6 +10,8 @@ import json
 import math
 from typing import Any, Final
 
+from controller.domain.json_files import once
+
 BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -31,13 +33,6 @@ def record(raw: bytes | bytearray) -> dict[str, Any]:
     return payload
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named = dict(pairs)
-    if len(named) != len(pairs):
-        raise ValueError("a key appears twice in one object")
-    return named
-
-
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
@@ -49,4 +44,4 @@ def _finite(text: str) -> float:
     return number
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite)
