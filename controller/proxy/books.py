@@ -136,10 +136,9 @@ class Books:
 
     async def refuse(self, attempt_id: AttemptId | None, refused: Refused) -> None:
         """Record a refusal, up to a bound per attempt; a refusal for a limit is always recorded once."""
-        key = attempt_id
-        self._refused[key] += 1
+        self._refused[attempt_id] += 1
         log.info("refused", attempt_id=attempt_id, status=refused.status, reason=refused.reason, limit=refused.limit)
-        if self._refused[key] > REFUSALS_RECORDED_MAX and not refused.limit:
+        if self._refused[attempt_id] > REFUSALS_RECORDED_MAX and not refused.limit:
             return
         await self._call(
             self._ledger.refuse,
