@@ -46,7 +46,9 @@ CHAT_KNOWN: Final = BOTH_KNOWN | {
     "response_format",
     "seed",
     "stop",
-    "usage",  # how mini-swe-agent's own client asks for usage; a provider that does not know it refuses it
+    # What mini-swe-agent's own client sends besides: neither costs anything, and a provider may refuse them.
+    "drop_params",
+    "usage",
     "verbosity",
 }
 CHAT_OFF: Final = frozenset({"audio", "moderation", "prediction", "web_search_options"})
@@ -83,6 +85,7 @@ def check_chat(body: Body) -> None:
     check_fields(body, known=CHAT_KNOWN, off=CHAT_OFF)
     allow_only(body, "n", (1,))
     allow_only(body, "modalities", (["text"],))
+    allow_only(body, "drop_params", (True, False))
     allow_only(body, "usage", ({"include": True}, {"include": False}))
     _check_both(body)
 
