@@ -9,13 +9,19 @@ import sys
 from collections.abc import Callable
 
 from benchmarks.analysis import analysis
+from benchmarks.bootstrap import bootstrap
 from benchmarks.leases import leases
 from benchmarks.meter import meter
 
 
 def main() -> int:
     """Run every benchmark, or those named; one JSON object."""
-    known: dict[str, Callable[[], dict[str, object]]] = {"leases": leases, "analysis": analysis, "meter": meter}
+    known: dict[str, Callable[[], dict[str, object]]] = {
+        "leases": leases,
+        "analysis": analysis,
+        "bootstrap": bootstrap,
+        "meter": meter,
+    }
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("subjects", nargs="*", metavar="subject", help=f"some of: {', '.join(known)}")
     parser.add_argument("--long", action="store_true", help="the meter streams for ten minutes instead of 30 seconds")
