@@ -15,27 +15,24 @@ if TYPE_CHECKING:
     from controller.domain.record import Record
 
 Protocol = Literal["harness-round", "cost-index", "optimizer-matrix"]
+Source = Annotated[
+    Path | None,
+    typer.Argument(help="A settled round's directory, a dataset in JSON lines, a case file or a plan.", exists=True),
+]
+Parquet = Annotated[Path | None, typer.Option(help="Also write the dataset as Parquet tables into this directory.")]
+Figures = Annotated[Path | None, typer.Option(help="Also draw a harness-round as SVG and PNG into this directory.")]
 _PLANNED: Final = "With --plan: "
 
 
 def analyse(
-    source: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A settled round's directory, a dataset in JSON lines, a case file or a plan.", exists=True
-        ),
-    ] = None,
+    source: Source = None,
     protocol: Annotated[Protocol, typer.Option(help="Whose rules decide.")] = "harness-round",
     frozen: Annotated[
         Path | None, typer.Option(help="The frozen plan of a cost-index or optimizer-matrix.", exists=True)
     ] = None,
     seed: Annotated[str | None, typer.Option(help="64 hex digits; for a dataset file only.")] = None,
-    parquet: Annotated[
-        Path | None, typer.Option(help="Also write the dataset as Parquet tables into this directory.")
-    ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Also draw a harness-round as SVG and PNG into this directory.")
-    ] = None,
+    parquet: Parquet = None,
+    figures: Figures = None,
     cases: Annotated[bool, typer.Option("--cases", help="SOURCE is a case file: answer it by id.")] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="What a planned round could show; SOURCE, if any, is YAML or JSON.")
@@ -92,16 +89,8 @@ def analyse(
         render.result(statistics_cases(source), as_json=True, text="")
         return
     record, text = _analysed(source, protocol, frozen, seed)
-    if parquet is not None:
-        from controller.wiring.exports import export_parquet
-
-        for path in export_parquet(source, parquet):
-            render.note(f"wrote {path}")
-    if figures is not None:
-        from controller.wiring.exports import export_figures
-
-        for path in export_figures(record, source, figures):
-            render.note(f"wrote {path}")
+    if parquet or figures:
+        _export(record, source, parquet, figures)
     render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
 
 
@@ -116,3 +105,13 @@ def _analysed(source: Path, protocol: Protocol, frozen: Path | None, seed: str |
         raise InvalidInput("frozen: a harness-round has its plan in the manifest of its round")
     found = analyse_round(settings(), source) if source.is_dir() else analyse_dataset(source, seed=seed)
     return found, conclusion(found)
+
+
+def _export(record: Record, source: Path, parquet: Path | None, figures: Path | None) -> None:
+    """Write what was asked for beside the result."""
+    from controller.wiring.exports import export_figures, export_parquet
+
+    written = export_parquet(source, parquet) if parquet else ()
+    written += export_figures(record, source, figures) if figures else ()
+    for path in written:
+        render.note(f"wrote {path}")
