@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal, Protocol
 
 from controller.adapters.rehearsal.anthropic import AnthropicMessages
@@ -21,6 +21,7 @@ from controller.adapters.rehearsal.conversation import Json, Reply, TokenCount
 from controller.adapters.rehearsal.openai_chat import OpenAIChat
 from controller.adapters.rehearsal.openai_responses import OpenAIResponses
 from tests.world.gemini_shapes import GeminiShapes
+from tests.world.loopback import Loopback
 from tests.world.prefix_cache import PrefixCache
 
 # How one request ends. A status is an error answer; "reset" comes before the headers, "cut" in the middle of an event,
@@ -90,9 +91,7 @@ class ScriptedProvider:
             def log_message(self, *_: object) -> None:
                 """Keep the test output quiet."""
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
+        class Server(Loopback):
             def shutdown_request(self, request: Any) -> None:
                 # Without the orderly shutdown first: a socket that does not linger is then reset.
                 self.close_request(request)
@@ -100,19 +99,17 @@ class ScriptedProvider:
             def handle_error(self, *_: object) -> None:
                 """A client that left is not an error."""
 
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self._server = Server(Handler)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.release.set()
-        self._server.shutdown()
-        self._server.socket.close()
+        self._server.stop()
 
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def play(self, *fates: Fate, seconds: float = PATIENCE_SECONDS) -> None:
         """Forget what was received, and let the next requests end so; a silence or a pause lasts `seconds`."""

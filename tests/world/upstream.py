@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import socketserver
 import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.world.loopback import Loopback
 
 USAGE = {"input_tokens": 3000, "output_tokens": 400}
 PATIENCE_SECONDS = 30.0
@@ -45,16 +46,12 @@ class ScriptedUpstream:
             def log_message(self, *_: object) -> None:
                 """Keep the test output quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
+        self._server = Loopback(Handler)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.hold.set()
-        self._server.shutdown()
-        socketserver.TCPServer.server_close(self._server)
+        self._server.stop()
 
     def forget(self) -> None:
         """Begin again for another test; message ids go on, since a provider never repeats one."""
@@ -65,7 +62,7 @@ class ScriptedUpstream:
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Play the script that the shown key names: words joined by `+`."""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import h11
 
+from tests.world.loopback import Loopback
+
 CHUNK_BYTES = 2**16
 
 
@@ -38,22 +40,16 @@ class Tap:
             def handle(self) -> None:
                 tap._relay(self.request)
 
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self._server = Loopback(Handler)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        socketserver.TCPServer.server_close(self._server)
+        self._server.stop()
 
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def forget(self) -> None:
         """Begin again: what later arrives on a connection that is open now is not kept."""
@@ -92,21 +88,16 @@ class Trap:
             def handle(self) -> None:
                 caught.append(self.rfile.readline(200))
 
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self._server = Loopback(Handler)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
     @property
     def environment(self) -> dict[str, str]:
         """Variables that make a client send here whatever is not for this host."""
-        url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        url = self._server.url
         ways = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": "127.0.0.1,localhost"}
         return ways | {name.lower(): value for name, value in ways.items()}
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tests.world.loopback import Loopback
+
 PATIENCE_SECONDS = 30.0
 HEAD_BYTES_MAX = 2**20
 
@@ -65,23 +67,17 @@ class WireUpstream:
             def handle(self) -> None:
                 upstream._serve(self.request)
 
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self._server = Loopback(Handler)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.hold.set()
-        self._server.shutdown()
-        socketserver.TCPServer.server_close(self._server)
+        self._server.stop()
 
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def _serve(self, connection: socket.socket) -> None:
         connection.settimeout(PATIENCE_SECONDS)
