@@ -14,7 +14,9 @@ from controller.domain.record import Record
 from controller.errors import InvalidInput
 
 Provider = Literal["anthropic", "openai"]
-Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
+COUNT_MAX: Final = 10**12  # of one minute and key; what it costs must stay an amount that our records hold
+INSTANT_MAX: Final = InstantMs(2**47)  # in the year 6429; the years of a written instant have four digits
+Count = Annotated[int, Field(ge=0, le=COUNT_MAX)]
 
 
 class ForeignRecord(Record):
@@ -57,6 +59,8 @@ PageReader = Callable[[bytes, str], ReportPage]
 
 def check_minute(start: int, end: int, place: str) -> InstantMs:
     """The start of a bucket that is one whole minute. Raises InvalidInput naming its place."""
+    if not 0 <= start <= INSTANT_MAX:
+        raise InvalidInput(f"{place}: the bucket starts {start} milliseconds from 1970, which is no time of a report")
     if end - start != MINUTE_MS or start % MINUTE_MS:
         raise InvalidInput(
             f"{place}: the bucket from {instant_text(InstantMs(start))} is {(end - start) / 1000:g} seconds wide, "

@@ -33,7 +33,7 @@ def token_of(headers: Iterable[tuple[str, str]], query: str = "") -> str:
     if not found:
         raise Refused(401, "no run token was sent")
     token = found.pop()
-    if len(token) > TOKEN_CHARS_MAX:
+    if len(token) > TOKEN_CHARS_MAX or not token.isascii():
         raise Refused(401, "the run token is not known")
     return token
 

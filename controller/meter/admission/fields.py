@@ -8,7 +8,7 @@ from typing import Any, Final
 from controller.meter.admission.refusals import Refused
 
 Body = Mapping[str, Any]
-EMPTY: Final[tuple[object, ...]] = (None, False, [], {}, "")
+EMPTY: Final[tuple[object, ...]] = (None, False, [], "")  # an empty object means a feature with its defaults
 TOKEN_LIMIT_MAX: Final = 10**9  # no model writes as much; what a request may cost must stay an amount a ledger holds
 
 

@@ -84,6 +84,7 @@ def check_chat(body: Body) -> None:
     """Raises Refused(400) naming the field."""
     check_fields(body, known=CHAT_KNOWN, off=CHAT_OFF)
     allow_only(body, "n", (1,))
+    allow_only(body, "stream", (True, False))  # a provider that reads 1 as true would stream without usage
     allow_only(body, "modalities", (["text"],))
     allow_only(body, "drop_params", (True, False))
     allow_only(body, "usage", ({"include": True}, {"include": False}))

@@ -106,6 +106,11 @@ OFF: list[tuple[Dialect, dict[str, Any]]] = [
     ("openai_chat", {"modalities": ["text", "audio"]}),
     ("openai_chat", {"prediction": {"type": "content"}}),
     ("openai_chat", {"web_search_options": {"x": 1}}),
+    ("openai_chat", {"web_search_options": {}}),
+    ("openai_chat", {"stream": 1}),
+    ("openai_chat", {"stream": "true"}),
+    ("openai_responses", {"prompt": {}}),
+    ("anthropic", {"container": {}}),
     ("openai_chat", {"max_completion_tokens": -1}),
     ("openai_chat", {"stream": True, "stream_options": "all"}),
     ("openai_chat", {"usage": {"include": True, "plugins": 1}}),
@@ -282,6 +287,14 @@ def test_a_chat_stream_is_made_to_report_usage(raw: bytes) -> None:
     assert after.pop("stream_options")["include_usage"] is True
     before.pop("stream_options", None)
     assert after == before and result.changes == ("stream_options.include_usage",)
+
+
+@pytest.mark.parametrize("token", ["\xff", "t\u00f6ken", "\udcff"])
+@pytest.mark.parametrize("header", ["x-api-key", "x-goog-api-key", "Authorization"])
+def test_a_token_that_is_no_ascii_is_not_known(header: str, token: str) -> None:
+    with pytest.raises(Refused, match="not known") as refused:
+        token_of([(header, f"Bearer {token}" if header == "Authorization" else token)])
+    assert refused.value.status == 401
 
 
 def test_a_dialect_other_than_the_attempts_is_refused() -> None:

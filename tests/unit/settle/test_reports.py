@@ -87,6 +87,10 @@ def test_a_provider_without_a_report_says_nothing() -> None:
     assert (found.reports, found.covered, found.usage) == ((), (), ())
 
 
+FIRST_YEAR = {"starting_at": "0001-01-01T00:00:00+23:59", "ending_at": "0001-01-01T00:01:00+23:59"}
+LAST_YEAR = {"starting_at": "9999-12-31T23:59:00Z", "ending_at": "9999-12-31T23:59:30Z"}
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -113,6 +117,12 @@ def test_a_provider_without_a_report_says_nothing() -> None:
         ("anthropic-1.json", lambda p: p["data"][1].update(ending_at="2026-11-30T11:01:00Z"), "3600 seconds wide"),
         ("anthropic-1.json", lambda p: p["data"][1].update(starting_at="2026-11-30T10:01:30Z"), "30 seconds wide"),
         ("anthropic-1.json", lambda p: p["data"][1].update(starting_at="2026-11-30T10:01:00"), "data[1].starting_at"),
+        ("anthropic-1.json", lambda p: p["data"][1].update(FIRST_YEAR), "data[1]: the bucket starts -"),
+        ("anthropic-1.json", lambda p: p["data"][1].update(LAST_YEAR), "data[1]: the bucket starts 253402300740000"),
+        ("openai.json", lambda p: p["data"][0].update(start_time=10**12, end_time=10**12 + 1), "data[0].end_time"),
+        ("openai.json", lambda p: p["data"][0].update(start_time=10**12 - 40, end_time=10**12), "no time of a report"),
+        ("openai.json", lambda p: p["data"][0].update(start_time=253402300800, end_time=253402300860), "no time of"),
+        ("anthropic-1.json", lambda p: first_row(p).update(output_tokens=10**12 + 1), "data[1].results[0].output_tok"),
         ("anthropic-1.json", lambda p: p["data"].append(p["data"][0]), "data[3]: the minute 2026-11-30T10:00"),
         (
             "anthropic-1.json",
