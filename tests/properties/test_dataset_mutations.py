@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.analyse import PlanInputs, analyse_bytes
+from controller.analyse.cost_index import analyse_cost_index
+from controller.analyse.dataset import parse_dataset
+from controller.domain.dataset import AttemptRow, LogicalRunRow
+from controller.domain.money import sum_usd, usd_from_text
+from controller.domain.outcome import EndKind
 from controller.errors import FairtrialError
-from tests.world.rounds import SEED, jsonl, realistic
+from controller.evidence.canonical import canonical
+from tests.world.rounds import SEED, jsonl, realistic, run
 
 GOOD = jsonl(realistic(["t1", "t2"], ["a", "b"], replicates=2))
 PLAN = PlanInputs(
@@ -86,3 +92,66 @@ def test_damaged_fields_and_rows(data: bytes) -> None:
 @given(damaged_bytes())
 def test_damaged_bytes(data: bytes) -> None:
     refused_or_whole(data)
+
+
+COUNTS = st.sampled_from([0, 1, 7, 1_800_000, 2**53 - 1])
+ENDS = st.sampled_from(list(EndKind))
+MONEY = st.sampled_from(["0", "0.05", "9" * 13 + "." + "9" * 30, "0." + "0" * 29 + "1", None])
+
+
+@st.composite
+def sound_attempt(draw: st.DrawFn, number: int) -> AttemptRow:
+    end = draw(ENDS)
+    return AttemptRow(
+        attempt_id=f"att-{number}",
+        number=number,
+        end=end,
+        reason=draw(st.sampled_from(["", "\u202e\0"])),
+        wall_ms=draw(COUNTS.filter(lambda count: count < 2**53 - 1)),
+        usd=draw(MONEY),
+        requests=draw(COUNTS),
+        turns=draw(st.none() | COUNTS),
+        tool_calls=draw(st.none() | COUNTS),
+        tokens=draw(st.dictionaries(st.sampled_from(["in", "read", "out", "unheard-of"]), COUNTS)),
+        self_reported_usd=draw(MONEY),
+        verified=draw(st.sampled_from([None, True, False])),
+        would_have_passed=end is not EndKind.NORMAL and draw(st.booleans()),
+    )
+
+
+@st.composite
+def sound_run(draw: st.DrawFn, task: str, arm: str, replicate: int) -> LogicalRunRow:
+    """Anything that one row may say: extremes of cost and time, unknowns, and every outcome that its attempts allow."""
+    tried = [draw(sound_attempt(number)) for number in range(1, draw(st.integers(0, 3)) + 1)]
+    try:
+        cost = sum_usd(one.usd for one in tried)
+        usd_from_text(cost or "0")
+    except ValueError:  # more dollars than a row can say
+        tried = [one.model_copy(update={"usd": None}) for one in tried]
+        cost = None
+    sound = bool(tried) and tried[-1].end is EndKind.NORMAL and tried[-1].verified is True
+    outcomes = (
+        ["missing", "invalid"] + (["success"] if sound and cost else []) + (["failure"] if tried and not sound else [])
+    )
+    outcome = draw(st.sampled_from(outcomes))
+    row = run(task, arm, replicate, attempts=tried, outcome=outcome)
+    return row.model_copy(update={"scored_attempt": None}) if outcome == "missing" else row
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_every_sound_dataset_is_analysed_whole(data: st.DataObject) -> None:
+    """Whatever sound rows say, harness-round and cost-index analyse all of them, in canonical bytes."""
+    cells = [(task, arm, replicate) for task in ("t1", "t2") for arm in ("a", "b") for replicate in (1, 2)]
+    rows = [data.draw(sound_run(*cell)) for cell in cells]
+    parsed = parse_dataset(jsonl(rows))
+    assert list(parsed) == rows
+    found, _ = analyse_bytes(jsonl(rows), PLAN)
+    for arm in found.arms:
+        own = [row.outcome for row in rows if row.arm == arm.arm]
+        assert arm.logical_runs == 4
+        counted = (arm.successes, arm.failures, arm.invalid, arm.missing)
+        assert counted == tuple(own.count(kind) for kind in ("success", "failure", "invalid", "missing"))
+    index = analyse_cost_index(rows, seed=SEED, resamples=100)
+    assert canonical(index)
+    assert sum(cell.successes + cell.failures + cell.unknown for cell in index.cells) == len(rows)

@@ -175,7 +175,7 @@ def false_claims(a: float, b: float, tasks: int, data_sets: int) -> Share:
     return Share(wrong, data_sets)
 
 
-def main(covering: int = 2_000, claiming: int = 1_000) -> None:
+def main(covering: int = 2_000, claiming: int = 300) -> None:
     for world in COST_WORLDS:
         for tasks in TASKS:
             found = coverage(world, tasks, covering)
