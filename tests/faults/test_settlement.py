@@ -173,7 +173,7 @@ def test_a_report_that_was_filtered_proves_nothing_about_the_run_it_hides(tmp_pa
     ("name", "change"),
     [
         ("a cheaper run", {"usd": "0.001"}),
-        ("another outcome", {"outcome": "failure"}),
+        ("another outcome", {"outcome": "invalid"}),
         ("another finding", {"finding": Finding.ASSIGNED}),
         ("no resolution", {"resolved": ()}),
         ("another figure", {"figure": Figure.ESTIMATED}),
@@ -195,7 +195,7 @@ def test_a_finding_that_does_not_follow_is_refused(name: str, change: dict[str, 
     found.journal.append(StatementKind.ROUND_SETTLED, "small", books.settled, at=at)
     counted = books.closed
     if "outcome" in change:
-        counted = counted.model_copy(update={"success": counted.success - 1, "failure": counted.failure + 1})
+        counted = counted.model_copy(update={"success": counted.success - 1, "invalid": counted.invalid + 1})
     found.journal.append(StatementKind.ROUND_CLOSED, "small", counted, at=at)
     with pytest.raises(Exception, match="reconciled otherwise than the provider's report gives"):
         release(found, tmp_path / "release")
