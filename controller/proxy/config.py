@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -14,6 +13,7 @@ from pydantic import Field, field_validator
 
 from controller.domain.record import Record
 from controller.errors import InvalidInput
+from controller.meter.wire_json import document
 
 KEYS_BYTES_MAX: Final = 2**20
 LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
@@ -54,20 +54,28 @@ def read_keys(path: Path | None) -> Mapping[str, str]:
     if path is None:
         return {}
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise InvalidInput(f"{path}: the key file can't be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode) or facts.st_mode & 0o077 or facts.st_uid != os.geteuid():
             raise InvalidInput(
                 f"{path}: the key file must be a regular file of mode 0600 that belongs to the meter's user"
             )
-        raw = file.read(KEYS_BYTES_MAX)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            raw = file.read(KEYS_BYTES_MAX)
+    finally:
+        os.close(descriptor)
     try:
-        keys = json.loads(raw)
-    except ValueError:
+        keys = document(raw)
+    except (ValueError, RecursionError):
         raise InvalidInput(f"{path}: the key file is not JSON") from None
-    if not isinstance(keys, dict) or not all(isinstance(value, str) and value.isprintable() for value in keys.values()):
+    if not isinstance(keys, dict) or not all(_is_key(value) for value in keys.values()):
         raise InvalidInput(f'{path}: the key file must be an object like {{"<key name>": "<key>"}}')
     return keys
+
+
+def _is_key(value: object) -> bool:
+    """Whether it can stand in a header."""
+    return isinstance(value, str) and value != "" and value.isascii() and value.isprintable()
