@@ -1,4 +1,4 @@
-"""The Gemini dialect's answers with thoughts, which the rehearsal model never has; they lie outside the candidates.
+"""The Gemini dialect's answers with thoughts, which the rehearsal model never has; they lie outside the candidates."""
 
 from __future__ import annotations
 
