@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
@@ -18,6 +19,7 @@ from controller.publish.figure_sheet import MARGIN, WIDTH, Drawing, Sheet, fitte
 from controller.publish.report_text import letter, signed_points, verdict
 
 Criterion = Literal["success", "cost", "time"]
+Measure = Literal["time", "cost"]
 _AXIS_HEIGHT: Final = 18
 _PAIRS_ON_A_SCREEN: Final = 10
 _CELL_WIDTH: Final = 22
@@ -38,15 +40,13 @@ def figure_sheets(analysis: Analysis, rows: Sequence[LogicalRunRow]) -> tuple[Sh
     Pairwise figures need two arms; a figure that has nothing to show says why.
     """
     keys = {arm.arm: letter(place) for place, arm in enumerate(analysis.arms)}
-    primary = set(analysis.task_ids)
-    chosen = [row for row in rows if row.task in primary]
     criteria: tuple[Criterion, ...] = ("success", "cost", "time") if analysis.pairs else ()
     return (
         *(_comparisons(analysis, keys, criterion) for criterion in criteria),
         _cost_success(analysis, keys),
         _repeats(analysis, keys),
-        _runs(analysis, keys, chosen, "time"),
-        _runs(analysis, keys, chosen, "cost"),
+        _runs(analysis, keys, rows, "time"),
+        _runs(analysis, keys, rows, "cost"),
     )
 
 
@@ -117,11 +117,14 @@ def _pair_line(drawing: Drawing, pair: str, number: str, decided: str) -> None:
 
 
 def _axis(drawing: Drawing, scale: Scale, labels: Sequence[str]) -> None:
-    """Tick labels, without those that would touch."""
-    least = Fraction(max(text_width(label) for label in labels) + 8, drawing.inner)
+    drawing.view(figures.axis_marks(scale, apart(scale, labels, drawing.inner)), height=_AXIS_HEIGHT)
+
+
+def apart(scale: Scale, labels: Sequence[str], width: int) -> list[str]:
+    """Tick labels, empty where two would touch at that width."""
+    least = Fraction(max(text_width(label) for label in labels) + 8, width)
     kept = even_apart([scale.share(tick) for tick in scale.ticks], least)
-    texts = [label if keep else "" for label, keep in zip(labels, kept, strict=True)]
-    drawing.view(figures.axis_marks(scale, texts), height=_AXIS_HEIGHT)
+    return [label if keep else "" for label, keep in zip(labels, kept, strict=True)]
 
 
 def _cost_success(analysis: Analysis, keys: Mapping[str, str]) -> Sheet:
@@ -211,38 +214,61 @@ def _cell(drawing: Drawing, left: int, text: str, kind: str) -> None:
     drawing.label(left + _CELL_WIDTH // 2, drawing.top + 14, text, style, anchor="middle")
 
 
-def _runs(
-    analysis: Analysis, keys: Mapping[str, str], rows: Sequence[LogicalRunRow], measure: Literal["time", "cost"]
-) -> Sheet:
-    """How the logical runs of every arm spread, on one scale for all arms."""
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the logical runs of every arm spread, on one scale for all arms: in words and, where there is one, drawn."""
+
+    scale: Scale | None
+    labels: tuple[str, ...]
+    words: Mapping[str, str]
+    marks: Mapping[str, str]
+
+
+def spread_of(analysis: Analysis, rows: Sequence[LogicalRunRow], measure: Measure) -> Spread:
+    """The spread over the analysis's tasks. An arm without a known value has words only."""
     unit: Unit = "ms" if measure == "time" else "usd"
+    primary = set(analysis.task_ids)
+    chosen = [row for row in rows if row.task in primary]
+    runs = {arm.arm: _spread(arm, [row for row in chosen if row.arm == arm.arm], measure) for arm in analysis.arms}
+    scale = runs_scale(list(runs.values()))
+    most = tallest(list(runs.values()), scale) if scale else 0
+    return Spread(
+        scale=scale,
+        labels=tuple(_short(tick, unit) for tick in scale.ticks) if scale else (),
+        words={arm: _words(one, unit) for arm, one in runs.items()},
+        marks={arm: runs_marks(scale, one, most) for arm, one in runs.items() if one.values} if scale else {},
+    )
+
+
+def _words(runs: Runs, unit: Unit) -> str:
+    low, high = shown(runs.p50, unit, at_least=runs.p50_at_least), shown(runs.p90, unit, at_least=runs.p90_at_least)
+    said = f"p50 {low}, p90 {high}"
+    said += f"; {len(runs.at_least)} cut short" if runs.at_least else ""
+    return said + (f"; {runs.unknown} of {len(runs.values) + runs.unknown} not known" if runs.unknown else "")
+
+
+def _runs(analysis: Analysis, keys: Mapping[str, str], rows: Sequence[LogicalRunRow], measure: Measure) -> Sheet:
     title = "Time of the logical runs" if measure == "time" else "Cost of the logical runs"
     about = "All attempts of a run together; one scale for all arms. Below the bars: from p50 (dot) to p90. "
     if measure == "time":
         about += "Hollow: cut short, so the true time is longer; an arrow: so is the p90. "
-    spread = {arm.arm: _spread(arm, [row for row in rows if row.arm == arm.arm], measure) for arm in analysis.arms}
-    scale = runs_scale(list(spread.values()))
-    drawing, told = Drawing(), []
+    spread = spread_of(analysis, rows, measure)
+    drawing = Drawing()
     drawing.head(title, _about(analysis, f"{about}The scale is nearly logarithmic."))
-    most = tallest(list(spread.values()), scale) if scale else 0
-    for arm, runs in spread.items():
-        low, high = shown(runs.p50, unit, at_least=runs.p50_at_least), shown(runs.p90, unit, at_least=runs.p90_at_least)
-        said = f"p50 {low}, p90 {high}"
-        said += f"; {len(runs.at_least)} cut short" if runs.at_least else ""
-        said += f"; {runs.unknown} of {len(runs.values) + runs.unknown} not known" if runs.unknown else ""
-        told.append(f"{keys[arm]}, {arm}: {said}")
+    for arm, said in spread.words.items():
         drawing.top += 18
         drawing.label(MARGIN, drawing.top - 4, f"{keys[arm]}  {fitted(arm, drawing.inner - 40)}", "who")
         drawing.text(said, "soft")
-        if scale and runs.values:
+        if arm in spread.marks:
             drawing.top += 4
-            drawing.view(runs_marks(scale, runs, most), height=RUNS_HEIGHT, gap=2)
-    if scale:
-        _axis(drawing, scale, [_short(tick, unit) for tick in scale.ticks])
-    return drawing.sheet(f"{measure}-of-runs", title, f"{about}{'; '.join(told)}.")
+            drawing.view(spread.marks[arm], height=RUNS_HEIGHT, gap=2)
+    if spread.scale:
+        _axis(drawing, spread.scale, spread.labels)
+    told = "; ".join(f"{keys[arm]}, {arm}: {said}" for arm, said in spread.words.items())
+    return drawing.sheet(f"{measure}-of-runs", title, f"{about}{told}.")
 
 
-def _spread(arm: ArmAnalysis, rows: Sequence[LogicalRunRow], measure: Literal["time", "cost"]) -> Runs:
+def _spread(arm: ArmAnalysis, rows: Sequence[LogicalRunRow], measure: Measure) -> Runs:
     estimand = "wall_ms" if measure == "time" else "usd"
     p50, p90 = arm.quantile(f"{estimand}_p50"), arm.quantile(f"{estimand}_p90")
     if measure == "time":

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from markupsafe import Markup
+
 from controller.domain.exact import Exact, decimal_text
 from controller.publish.figure_scales import Scale, in_decades
-from controller.publish.figures import arrow, line
+from controller.publish.figures import arrow, drawn, line
 
 BARS_HEIGHT: Final = 34
 RUNS_HEIGHT: Final = 52  # the bars, and below them the line from p50 to p90
@@ -43,6 +45,13 @@ def runs_scale(arms: Sequence[Runs]) -> Scale | None:
 def tallest(arms: Sequence[Runs], scale: Scale) -> int:
     """The greatest number of runs in one bin of one arm, so that bars compare across arms."""
     return max(max(Counter(map(scale.bin, runs.values)).values(), default=0) for runs in arms)
+
+
+def runs_row(marks: str) -> Markup:
+    """The marks of `runs_marks` for a page; nothing when there are none."""
+    return drawn(
+        f'<svg class="row" width="100%" height="{RUNS_HEIGHT}" aria-hidden="true">{marks}</svg>' if marks else ""
+    )
 
 
 def runs_marks(scale: Scale, runs: Runs, most: int) -> str:

@@ -49,6 +49,15 @@ class PairView:
 
 
 @dataclass(frozen=True, slots=True)
+class SpreadView:
+    """How the runs of every arm spread over one measure: arm, words, and a plot that is empty without a value."""
+
+    title: str
+    rows: tuple[tuple[ArmView, str, Markup], ...]
+    axis: Markup
+
+
+@dataclass(frozen=True, slots=True)
 class CellView:
     """How many repeats of one task succeeded under one arm; `fill` is that share in whole percent."""
 

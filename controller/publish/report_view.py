@@ -19,7 +19,8 @@ from controller.domain.provider_report import Figure
 from controller.protocols.harness_round.decision import sentence
 from controller.protocols.harness_round.estimates import Estimate, PairAnalysis, pair_evidence
 from controller.publish import figures, report_facts
-from controller.publish.figure_files import point
+from controller.publish.figure_files import Measure, apart, point, spread_of
+from controller.publish.figure_runs import runs_row
 from controller.publish.figure_scales import RATE, around_zero
 from controller.publish.report_context import Incident, ReportContext
 from controller.publish.report_rows import (
@@ -28,6 +29,7 @@ from controller.publish.report_rows import (
     Finding,
     LedgerView,
     PairView,
+    SpreadView,
     TaskView,
     attempts,
     cell,
@@ -35,6 +37,7 @@ from controller.publish.report_rows import (
 )
 from controller.publish.report_text import letter, plain, signed_points, verdict
 
+_PHONE_WIDTH = 320  # of a plot on the narrowest page: labels that keep apart there keep apart on any
 SENTENCES_MAX = 8  # of the conclusion's list; the comparisons below hold them all
 
 
@@ -117,6 +120,20 @@ class View:
             for arm in self.arms
         )
         return figures.cost_against_success(points, f"Success rate against cost per success. {told}.")
+
+    @cached_property
+    def spreads(self) -> tuple[SpreadView, ...]:
+        """Times and costs of the logical runs of every arm."""
+        titles: dict[Measure, str] = {"time": "Time of a logical run", "cost": "Cost of a logical run"}
+        views = []
+        for measure, title in titles.items():
+            found = spread_of(self.context.analysis, self.context.rows, measure)
+            rows = tuple((arm, found.words[arm.arm.id], runs_row(found.marks.get(arm.arm.id, ""))) for arm in self.arms)
+            axis = Markup()
+            if found.scale:
+                axis = figures.axis_row(found.scale, apart(found.scale, found.labels, _PHONE_WIDTH))
+            views.append(SpreadView(title, rows, axis))
+        return tuple(views)
 
     @cached_property
     def tasks(self) -> tuple[TaskView, ...]:

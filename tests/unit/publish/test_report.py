@@ -25,7 +25,7 @@ HOSTILE = '<script>alert("x")</script><img src=x onerror=y>\u202egnihtyreve\u000
 class Outline(HTMLParser):
     """Elements that close, their attributes, and the text of the page."""
 
-    VOID = frozenset({"meta", "line", "circle", "path", "br"})
+    VOID = frozenset({"meta", "line", "circle", "path", "rect", "br"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,3 +194,15 @@ def test_when_our_own_arm_loses_the_winner_is_named_first() -> None:
     text = outline(render_report(context_of(rows, own="ours"))).text
     conclusion = text[text.index("Conclusion of the rehearsal") :]
     assert re.match(r"Conclusion of the rehearsal\s+Other was more successful than Ours: \+100\.0", conclusion)
+
+
+def test_times_and_costs_of_single_runs_are_drawn_and_said() -> None:
+    cut = attempt(end=EndKind.TIMEOUT, wall_ms=1_800_000, verified=None)
+    rows = [
+        run(f"t{task}", arm, 1, attempts=[cut] if arm == "slow" else None, success=arm != "slow")
+        for task in range(6)
+        for arm in ("quick", "slow")
+    ]
+    page = render_report(context_of(rows))
+    assert page.count('class="bar open"') == 1 and page.count('class="bar"') == 3
+    assert "p50 ≥ 30.0 min, p90 ≥ 30.0 min; 6 cut short" in outline(page).text
