@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from controller.cli import render
-from controller.cli.options import Json, settings
+from controller.cli.options import Json
 from controller.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _analysed(source: Path, protocol: Protocol, frozen: Path | None, seed: str |
         return analyse_protocol(source, protocol, seed=seed, frozen=frozen)
     if frozen is not None:
         raise InvalidInput("frozen: a harness-round has its plan in the manifest of its round")
-    found = analyse_round(settings(), source) if source.is_dir() else analyse_dataset(source, seed=seed)
+    found = analyse_round(source) if source.is_dir() else analyse_dataset(source, seed=seed)
     return found, conclusion(found)
 
 

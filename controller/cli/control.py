@@ -67,7 +67,7 @@ def stop(round_dir: Round, note: Annotated[str, typer.Option(help="Why, for the 
     from controller.wiring.rounds import read_round
     from controller.wiring.tools import system_clock
 
-    found = read_round(settings(), round_dir)
+    found = read_round(round_dir)
     rounds.stop(found.journal, system_clock(), found.manifest.round_id, note)
     render.result(None, as_json=False, text="The round stops after the attempts in flight; `fairtrial resume` goes on.")
 
@@ -89,7 +89,7 @@ def resolve(
     from controller.wiring.rounds import read_round
     from controller.wiring.tools import system_clock
 
-    found = read_round(settings(), round_dir)
+    found = read_round(round_dir)
     rounds.resolve(found.journal, system_clock(), run, decision, note)
     render.result(
         None, as_json=False, text=f"{run} is resolved as {decision}; go on with `fairtrial resume {round_dir}`."

@@ -74,7 +74,7 @@ def finish(round_dir: Path, as_json: bool) -> None:
 
     chosen = settings()
     settle_round(chosen, round_dir)
-    found = analyse_round(chosen, round_dir)
+    found = analyse_round(round_dir)
     bundle = publish_round(chosen, round_dir, round_dir / "release")
     point_bundle(round_dir, bundle)
     checked = check_bundle(chosen, bundle, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.cli import render
-from controller.cli.options import Json, Round, settings
+from controller.cli.options import Json, Round
 
 if TYPE_CHECKING:
     from controller.conductor.status import RoundStatus
@@ -20,7 +20,7 @@ def status(round_dir: Round, as_json: Json = False) -> None:
     """
     from controller.wiring.rounds import read_status
 
-    found = read_status(settings(), round_dir)
+    found = read_status(round_dir)
     render.result(found.model_dump(mode="json"), as_json=as_json, text=describe(found))
 
 
@@ -36,7 +36,7 @@ def watch(round_dir: Round) -> None:
     clock = system_clock()
     with RoundProgress(clock) as bar:
         while True:
-            found = read_status(settings(), round_dir)
+            found = read_status(round_dir)
             bar.show(found)
             if found.state not in ("frozen", "running"):
                 break

@@ -15,14 +15,13 @@ from controller.errors import InvalidInput
 from controller.evidence.bundle import ANALYSIS, DATASET
 from controller.protocols.harness_round.estimates import Analysis
 from controller.publish.report import context_of_round, render_report
-from controller.settings import Settings
 from controller.wiring.inputs import read_input
 from controller.wiring.rounds import REPORT_FILE, OpenRound, read_round
 
 
-def analyse_round(settings: Settings, round_dir: Path) -> Analysis:
+def analyse_round(round_dir: Path) -> Analysis:
     """Write dataset.jsonl, analysis.json and report.html of a settled round. The same log gives the same bytes."""
-    found = read_round(settings, round_dir)
+    found = read_round(round_dir)
     recompute = HarnessRoundRecompute()
     status = round_status(found.manifest, found.journal.statements())
     if status.state != "closed":

@@ -41,7 +41,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
 
     Nothing is leased or spent before all of it is in order. Raises PortOccupied, MissingImage, InvalidTask, DiskFull.
     """
-    found = read_round(settings, round_dir)
+    found = read_round(round_dir)
     room = disk(settings.state_dir, settings.free_disk_bytes_min)
     if not room.ok:
         raise DiskFull(f"too little room to start: {room.detail}")

@@ -37,7 +37,7 @@ def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None
         first = error.errors(include_url=False)[0]
         raise InvalidInput(f"cap {first['loc'][0]}: {first['msg']}") from error
     clock = SystemClock()
-    found = read_round(settings, round_dir)
+    found = read_round(round_dir)
     try:
         refuse_closed(found.journal, found.manifest.round_id)
         granted = authorize(

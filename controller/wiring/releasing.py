@@ -20,7 +20,7 @@ from controller.wiring.tools import local_files, publisher
 
 def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
     """Write the next version of the release; its directory."""
-    found = read_round(settings, round_dir)
+    found = read_round(round_dir)
     accounts = _accounts(settings, found)
     report = found.directory / REPORT_FILE
     records = RoundRecords(

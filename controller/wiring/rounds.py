@@ -12,7 +12,6 @@ from controller.domain.statement import StatementKind
 from controller.errors import RoundNotFound
 from controller.freeze import load_frozen
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
-from controller.settings import Settings
 
 SECRET_FILE: Final = Path("round.secret")
 JOURNAL_FILE: Final = "journal.sqlite"
@@ -29,7 +28,7 @@ class OpenRound:
     journal: SqlJournal
 
 
-def read_round(settings: Settings, round_dir: Path) -> OpenRound:
+def read_round(round_dir: Path) -> OpenRound:
     """The round and its log. Raises RoundNotFound, BadSignature."""
     try:
         directory = round_dir.resolve()
@@ -53,9 +52,9 @@ def read_round(settings: Settings, round_dir: Path) -> OpenRound:
     return OpenRound(directory, frozen.manifest, frozen.digest, journal)
 
 
-def read_status(settings: Settings, round_dir: Path) -> RoundStatus:
+def read_status(round_dir: Path) -> RoundStatus:
     """How the round stands now."""
-    found = read_round(settings, round_dir)
+    found = read_round(round_dir)
     try:
         return round_status(found.manifest, found.journal.statements())
     finally:

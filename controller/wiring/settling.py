@@ -44,7 +44,7 @@ def settle_round(
     """
     usage = _usage(settings, usage_reports) if usage_reports else None
     retail = read_retail(retail_policy) if retail_policy else None
-    found, clock = read_round(settings, round_dir), SystemClock()
+    found, clock = read_round(round_dir), SystemClock()
     try:
         ledger = ledger_of(settings, found.directory, found.digest).open(clock)
         try:
