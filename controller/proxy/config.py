@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator
 
@@ -19,18 +19,20 @@ KEYS_BYTES_MAX: Final = 2**20
 LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 SECURE: Final = re.compile(r"https://[a-z0-9.-]+(:\d{1,5})?")
 UNIX: Final = re.compile(r"unix:/[^\0]{1,106}")
+PORT_MAX: Final = 65_535
+PathText = Annotated[str, Field(pattern=r"^[^\x00]+$")]
 
 
 class MeterConfig(Record):
     """Everything the meter is told. Paths are absolute; `upstreams` maps a provider to its base URL without a path."""
 
     schema_version: Literal["fairtrial.meter/1"] = "fairtrial.meter/1"
-    socket: str
-    ledger: str  # a file, or the URL of a PostgreSQL database without a password
+    socket: PathText
+    ledger: PathText  # a file, or the URL of a PostgreSQL database without a password
     ledger_schema: str = Field(default="fairtrial", pattern=r"^[a-z][a-z0-9_]{0,62}$")  # of that database; one a round
-    rate_card: str
+    rate_card: PathText
     upstreams: dict[str, str] = Field(min_length=1)
-    keys: str | None = None  # a file of mode 0600; None when every upstream is the rehearsal model
+    keys: PathText | None = None  # a file of mode 0600; None when every upstream is the rehearsal model
     idle_seconds: float = Field(default=600.0, gt=0)  # longest silence of a provider inside an answer
     client_stall_seconds: float = Field(default=30.0, gt=0)  # a harness that reads nothing for so long is dropped
     drain_seconds: float = Field(default=12.0, ge=0)
@@ -39,7 +41,9 @@ class MeterConfig(Record):
     @classmethod
     def _addresses(cls, upstreams: dict[str, str]) -> dict[str, str]:
         for provider, address in upstreams.items():
-            if not any(pattern.fullmatch(address) for pattern in (LOOPBACK, SECURE, UNIX)):
+            port = re.search(r":(\d+)$", address)
+            is_formed = any(pattern.fullmatch(address) for pattern in (LOOPBACK, SECURE, UNIX))
+            if not is_formed or (port is not None and int(port[1]) > PORT_MAX and not address.startswith("unix:")):
                 raise ValueError(
                     f"{provider}: must be https://HOST, http://127.0.0.1:PORT or unix:/PATH, without a path"
                 )

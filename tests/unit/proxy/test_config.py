@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from controller.errors import InvalidInput
-from controller.proxy.config import read_keys
+from controller.proxy.config import MeterConfig, read_keys
 
 SECRET = "sk-secret"
 
@@ -55,3 +56,26 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: Callab
     make(tmp_path / "keys.json")
     with pytest.raises(InvalidInput, match="key file"):
         read_keys(tmp_path / "keys.json")
+
+
+CONFIG = {
+    "socket": "/run/meter.sock",
+    "ledger": "/srv/ledger.sqlite",
+    "rate_card": "/srv/card.json",
+    "upstreams": {"a": "http://127.0.0.1:65535", "b": "https://api.example.com", "c": "unix:/run/u:99999"},
+    "keys": "/srv/keys.json",
+}
+
+
+@pytest.mark.parametrize("name", ["socket", "ledger", "rate_card", "keys"])
+@pytest.mark.parametrize("path", ["", "/a\0b", "\0"])
+def test_what_no_path_can_be_is_refused_by_its_field(name: str, path: str) -> None:
+    assert MeterConfig.model_validate(CONFIG).keys == CONFIG["keys"]
+    with pytest.raises(ValidationError, match=name):
+        MeterConfig.model_validate(CONFIG | {name: path})
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:65536", "http://[::1]:99999", "https://api.example.com:70000"])
+def test_a_port_that_no_host_has_is_refused(address: str) -> None:
+    with pytest.raises(ValidationError, match="upstreams"):
+        MeterConfig.model_validate(CONFIG | {"upstreams": {"a": address}})
