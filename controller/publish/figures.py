@@ -192,7 +192,7 @@ def _cross(point: Point, across: Scale) -> list[str]:
     if point.cost_low is not None and point.cost_high is not None:
         parts.append(line(across.at(point.cost_low), top, across.at(point.cost_high), top, "span weak"))
         if across.beyond(point.cost_high):
-            parts.append(arrow(100, top, "weak", left=False))
+            parts.append(arrow(100, top, "weak", left=False, away=14))  # clear of a letter at the edge
     if point.rate_low is not None and point.rate_high is not None:
         parts.append(line(left, _height(point.rate_low), left, _height(point.rate_high), "span weak"))
     return parts
