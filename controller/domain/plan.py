@@ -5,6 +5,7 @@ A protocol's manifest extends `RoundManifest` with what it alone needs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
@@ -18,6 +19,12 @@ from controller.domain.usage import Dialect
 
 Visibility = Literal["public", "sealed", "holdout"]
 REHEARSAL_PROVIDER: Final = "rehearsal"  # the scripted model: lanes of this provider, and no others, make a rehearsal
+# Where the meter forwards to; a lane of any other provider can't be frozen.
+UPSTREAMS: Final[Mapping[str, str]] = {
+    "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+    "openai": "https://api.openai.com",
+}
 Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 

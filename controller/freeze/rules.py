@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from controller.domain.ids import Digest, sha256_digest
 from controller.domain.instant import InstantMs, instant_text
 from controller.domain.launch import LaunchContract
-from controller.domain.plan import Arm, LogicalRun, Seed, TaskEntry, cells
+from controller.domain.plan import REHEARSAL_PROVIDER, UPSTREAMS, Arm, LogicalRun, Seed, TaskEntry, cells
 from controller.domain.rate_card import RateCard
 from controller.domain.rating import RateKey, find_row
 from controller.domain.record import Record
@@ -108,6 +108,8 @@ def _lane_problems(inputs: FreezeInputs, *, on: str) -> Iterator[str]:
     for lane in inputs.plan.lanes:
         if lane.id not in used:
             yield f"lanes.{lane.id}: no arm uses it"
+        if lane.provider not in (REHEARSAL_PROVIDER, *UPSTREAMS):
+            yield f"lanes.{lane.id}.provider: the meter forwards to {', '.join(UPSTREAMS)}, not to {lane.provider!r}"
         try:
             row = find_row(inputs.rate_card, RateKey(provider=lane.provider, model=lane.model, tier=lane.rate_tier))
             if not row.in_force(on):

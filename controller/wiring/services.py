@@ -20,14 +20,13 @@ from controller.adapters.http_service import SOCKET_PATH_BYTES_MAX
 from controller.adapters.rehearsal.service import RehearsalConfig
 from controller.adapters.services import Service, health, healthy
 from controller.api import ResultsConfig
-from controller.domain.plan import RoundManifest
+from controller.domain.plan import UPSTREAMS, RoundManifest
 from controller.domain.record import Record
 from controller.errors import FairtrialError, InvalidInput, LedgerUnavailable
 from controller.proxy.config import MeterConfig
 from controller.settings import Settings
 from controller.wiring.ledgers import LedgerPlace
 
-UPSTREAMS: Final = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 LONGEST_SOCKET: Final = "results.sock"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]+")
 

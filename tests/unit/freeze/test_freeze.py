@@ -143,6 +143,13 @@ def test_a_changed_setting_and_an_idle_lane_are_named() -> None:
     assert "lanes.idle: no arm uses it" in text
 
 
+def test_a_lane_that_the_meter_can_not_forward_is_refused() -> None:
+    given = inputs()
+    lane = given.plan.lanes[0].model_copy(update={"provider": "acme"})
+    text = _problem(given.model_copy(update={"plan": given.plan.model_copy(update={"lanes": (lane,)})}))
+    assert "lanes.lane.provider: the meter forwards to anthropic, gemini, openai, not to 'acme'" in text
+
+
 def test_a_measured_round_keeps_the_fixed_limits_and_three_repeats() -> None:
     manifest = manifest_of(inputs(), at=START)
     fields = manifest.model_dump(mode="json") | {"kind": "measured"}
