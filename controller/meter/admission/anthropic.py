@@ -47,7 +47,7 @@ OFF: Final = frozenset(
         "workspace_id",
     }
 )
-CLIENT_TOOLS: Final = ("bash_", "text_editor_", "memory_", "computer_")
+CLIENT_TOOLS: Final = re.compile(r"(bash|text_editor|memory|computer)_[0-9]{8}")
 # By feature, whatever its date. None of them adds a charge that the usage does not show, moves the request to another
 # model, tier or place, or runs anything at the provider.
 BETAS: Final = frozenset(
@@ -100,7 +100,7 @@ def check(body: Body, betas: str) -> None:
     check_betas(betas)
     for position, tool in enumerate(objects(body, "tools")):
         kind = tool.get("type")
-        if kind not in (None, "custom") and not str(kind).startswith(CLIENT_TOOLS):
+        if kind not in (None, "custom") and not CLIENT_TOOLS.fullmatch(str(kind)):
             raise Refused(400, f"tools[{position}].type: {str(kind)[:60]!r} runs at the provider and is switched off")
 
 

@@ -99,6 +99,8 @@ OFF: list[tuple[Dialect, dict[str, Any]]] = [
     ("anthropic", {"inference_geo": "us"}),
     ("anthropic", {"tools": [{"type": "web_search_20260209", "name": "web_search"}]}),
     ("anthropic", {"tools": [{"type": "code_execution_20260120"}]}),
+    ("anthropic", {"tools": [{"type": "bash_web_search"}]}),
+    ("anthropic", {"tools": [{"type": "bash_20250124_web_search"}]}),
     ("anthropic", {"tools": "all"}),
     ("anthropic", {"max_tokens": "many"}),
     ("openai_chat", {"n": 2}),
