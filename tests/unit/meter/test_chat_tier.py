@@ -26,7 +26,11 @@ def test_the_last_tier_named_is_the_tier(named: list[str | None], tier: str, sep
     reader = READERS["openai_chat"]()
     for position, name in enumerate(named):
         last = position == len(named) - 1
-        chunk: dict[str, object] = {"id": "msg_1", "model": "m", "choices": [] if last else [{"delta": {"content": "x"}}]}
+        chunk: dict[str, object] = {
+            "id": "msg_1",
+            "model": "m",
+            "choices": [] if last else [{"delta": {"content": "x"}}],
+        }
         chunk |= {"usage": USAGE if last else None} | ({"service_tier": name} if name else {})
         reader.event("", json.dumps(chunk, separators=separators).encode())
     reader.event("", b"[DONE]")
