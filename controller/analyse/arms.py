@@ -139,7 +139,7 @@ def _quantiles(arm: ArmTable, resampler: Resampler) -> dict[str, QuantileDraws |
     """Times and counts rank over the runs that ran, for one that never did has none; costs need every run's."""
     times = [[run.wall_ms for run in task if run.wall_ms is not None] for task in arm.runs]
     cut = [run.wall_ms for run in arm.all_runs if run.wall_ms is not None and run.is_censored]
-    scored = [[attempt for run in task if (attempt := of.scored_attempt(run)) is not None] for task in arm.runs]
+    scored = [[run.scored for run in task if run.scored is not None] for task in arm.runs]
     own_times = [[attempt.wall_ms for attempt in task] for task in scored]
     own_cut = [attempt.wall_ms for task in scored for attempt in task if attempt.end in CUT_SHORT]
     ran = [[run for run in task if run.attempts] for task in arm.runs]

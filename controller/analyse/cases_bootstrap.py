@@ -19,8 +19,6 @@ from controller.analyse.resample import matrix, matrix_digest, multiplicities
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
 from controller.protocols.cost_index.rules import cost_per_outcome
 
-_UNDEFINED = None
-
 
 def _dot(weights: Sequence[int], values: Sequence[Fraction | int]) -> Fraction:
     return sum((weight * Fraction(value) for weight, value in zip(weights, values, strict=True)), Fraction(0))
@@ -107,7 +105,7 @@ def cost_ratio_case(given: Input) -> dict[str, Any]:
     def ratio(weights: Sequence[int]) -> Exact | None:
         (spent_a, spent_b), (hits_a, hits_b) = ([_dot(weights, one) for one in both] for both in (spends, hits))
         if (not hits_a and not hits_b) or (hits_a and hits_b and not spent_a and not spent_b):
-            return _UNDEFINED
+            return None
         if not hits_a:
             return UNBOUNDED
         if not hits_b:
@@ -116,7 +114,7 @@ def cost_ratio_case(given: Input) -> dict[str, Any]:
 
     clusters = len(spends[0])
     counts = distribution(clusters, ratio)
-    undefined = counts.pop(_UNDEFINED, 0)
+    undefined = counts.pop(None, 0)
     known: Counter[Exact] = Counter({value: ways for value, ways in counts.items() if value is not None})
     low, high = known.copy(), known.copy()
     if undefined:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from controller.analyse.holm import ALPHA, HolmInterval, holm_intervals, p_value, step_down, tail_rank
+from controller.analyse.percentile import HIGH, LOW
 from controller.analyse.philox import philox_block
 from controller.analyse.quantile import at_rank, median, nearest_rank
 from controller.analyse.replicates import WholeReplicates
@@ -100,9 +101,7 @@ def _antisymmetry(values: Sequence[int]) -> dict[str, Any]:
     apart = []
     for name, direction in (("A_minus_B", list(values)), ("B_minus_A", [-value for value in values])):
         ordered = sorted(exact(value) for value in direction)
-        answers[f"nearest_rank_{name}"] = [
-            plain(at_rank(ordered, quantile), values) for quantile in (Fraction(25, 1000), Fraction(975, 1000))
-        ]
+        answers[f"nearest_rank_{name}"] = [plain(at_rank(ordered, quantile), values) for quantile in (LOW, HIGH)]
         k = tail_rank(len(ordered), ALPHA)
         low, high = (ordered[k - 1], ordered[len(ordered) - k]) if k else (-UNBOUNDED, UNBOUNDED)
         answers[f"symmetric_{name}"] = [plain(low, values), plain(high, values)]

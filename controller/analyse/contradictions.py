@@ -58,7 +58,7 @@ def _sum_problems(row: LogicalRunRow) -> Iterator[str]:
 
 
 def _outcome_problems(row: LogicalRunRow) -> Iterator[str]:
-    scored = next((attempt for attempt in row.attempts if attempt.number == row.scored_attempt), None)
+    scored = row.scored
     if row.scored_attempt is not None and scored is None:
         yield f"scored_attempt: there is no attempt {row.scored_attempt}"
     sound = scored is not None and scored.end is EndKind.NORMAL and scored.verified is True

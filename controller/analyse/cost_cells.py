@@ -13,9 +13,8 @@ from typing import Literal
 import numpy as np
 
 from controller.analyse.cost_cohort import OutcomeCases, StackCases
-from controller.analyse.draws import Resampler, Sums, per_success, share
+from controller.analyse.draws import Resampler, per_success, share
 from controller.analyse.percentile import percentile_interval
-from controller.analyse.replicates import RatioReplicates
 from controller.analyse.wilson import bound_text, wilson
 from controller.domain.exact import Exact, exact_text
 from controller.protocols.cost_index.estimates import Cohort, Estimate
@@ -126,15 +125,11 @@ def cost_per_verified(found: Columns, drawn: Resampler | None, currency: str | N
     if drawn is None:
         made = _estimate(value, shown, None, None, reason=FEW_CLUSTERS)
     else:
-        replicates = _replicates(drawn.sums([found.spend, found.successes]), found.unit)
+        spent, verified = drawn.sums([found.spend, found.successes])
+        replicates = per_success(spent, found.unit, verified.limbs[0])
         made = _estimate(value, shown, "cluster-bootstrap", percentile_interval(replicates))
         made = made.model_copy(update={"infinite_replicates": replicates.infinite})
     return made if successes else made.model_copy(update={"value_shown": UNDEFINED})
-
-
-def _replicates(sums: Sequence[Sums], unit: Fraction) -> RatioReplicates:
-    spent, hits = sums
-    return per_success(spent, unit, hits.limbs[0])
 
 
 def _estimate(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final
 
 from controller.analyse import power
+from controller.analyse.cost_limits import P95_CASES_MIN
 from controller.analyse.holm import ALPHA, tail_rank
+from controller.analyse.percentile import ranks
 from controller.analyse.planning import (
     USUAL_SPREADS,
     Assumptions,
@@ -18,24 +20,25 @@ from controller.analyse.planning import (
     GatePlanning,
     IndexAssumptions,
     IndexPlanning,
+    Level,
     Pilot,
     Planning,
     RoundAssumptions,
     RoundPlanning,
     Saving,
     Sensitivity,
+    TieBreak,
     UnboundedChance,
 )
 from controller.analyse.rules import PAIRS_MANY, TASKS_FEW, TASKS_FEW_FOR_MANY_PAIRS
 from controller.analyse.wilson import wilson
 from controller.domain.exact import UNBOUNDED_TEXT, decimal_text
+from controller.protocols.cost_index import plan as cost_index
 from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT
 from controller.protocols.harness_round.manifest import RESAMPLES
 
-Level = Literal["unadjusted", "first Holm step"]
 MARGIN: Final = MARGIN_POINTS / 100
 SAVING: Final = Fraction(SAVING_PERCENT, 100)
-INDEX_RANK: Final = 9_750  # the upper end of cost-index's interval, of 10,000 replicates
 _RARE: Final = 0.05
 
 
@@ -85,20 +88,19 @@ def _spreads(assumed: RoundAssumptions) -> dict[str, float]:
 
 
 def _sensitivity(name: str, spread: float, tasks: int, level: Level, alpha: Fraction) -> Sensitivity:
-    equal = power.chances(power.Truth(spread, 1.0, None), tasks, margin=MARGIN, saving=SAVING, level=alpha)
     return Sensitivity(
         scenario=name,
         difference_sd=_text(spread, 4),
         level=level,
         detectable_points=_text(100 * power.detectable(spread, tasks, alpha), 1),
-        tasks_for_margin=_tasks(power.tasks_for_margin(spread, MARGIN, alpha)),
+        tasks_for_margin=_tasks(power.tasks_for_shift(spread, MARGIN, alpha)),
         lead_needed_points=_text(100 * power.lead_needed(spread, tasks, MARGIN, alpha), 1),
-        tie_within_margin_if_equal=_text(equal.tie, 4),
+        tie_within_margin_if_equal=_text(power.tie_chance(spread, tasks, MARGIN, alpha), 4),
     )
 
 
-def _log_spreads(assumed: RoundAssumptions) -> dict[Literal["cost", "time"], float]:
-    found: dict[Literal["cost", "time"], float] = {"cost": float(assumed.cost_log_sd)}
+def _log_spreads(assumed: RoundAssumptions) -> dict[TieBreak, float]:
+    found: dict[TieBreak, float] = {"cost": float(assumed.cost_log_sd)}
     if assumed.time_log_sd is not None:
         found["time"] = float(assumed.time_log_sd)
     return found
@@ -146,11 +148,7 @@ def _notes(assumed: RoundAssumptions, pairs: int, spreads: Mapping[str, float], 
         )
     if tail_rank(RESAMPLES, ALPHA / pairs) == 0:
         yield f"{RESAMPLES:,} resamples are too few for {pairs} comparisons: Holm's first step can reject nothing."
-    ties = [
-        power.chances(power.Truth(spread, 1.0, None), tasks, margin=MARGIN, saving=SAVING, level=ALPHA / pairs).tie
-        for spread in spreads.values()
-    ]
-    if max(ties) < _RARE:
+    if max(power.tie_chance(spread, tasks, MARGIN, ALPHA / pairs) for spread in spreads.values()) < _RARE:
         yield (
             "For equally successful arms the cost and time rules will almost never fire: the success interval is too "
             f"wide to lie above -{MARGIN_POINTS} points."
@@ -201,12 +199,13 @@ def _index(assumed: IndexAssumptions) -> IndexPlanning:
 
 
 def _unbounded(rate: Decimal, assumed: IndexAssumptions) -> Fraction:
-    return power.unbounded_chance(Fraction(rate), assumed.instances, RESAMPLES, INDEX_RANK)
+    _, last = ranks(cost_index.RESAMPLES)
+    return power.unbounded_chance(Fraction(rate), assumed.instances, cost_index.RESAMPLES, last)
 
 
 def _index_notes(instances: int) -> Iterator[str]:
-    if instances < 20:
-        yield "With fewer than 20 values, the 95th percentile is the largest one."
+    if instances < P95_CASES_MIN:
+        yield f"With fewer than {P95_CASES_MIN} values, the 95th percentile is the largest one."
     if instances < 59:
         yield "Fewer than 59 values have no finite distribution-free 95 % limit above their 95th percentile."
     yield "Instances are taken as independent clusters."

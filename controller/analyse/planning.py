@@ -21,6 +21,8 @@ COST_LOG_SD: Final = Decimal("1.07")  # of per-task cost ratios in simulations o
 # Spreads of per-task differences in simulations: most tasks always solved, many 0/3 and 3/3, a moderate mixture.
 USUAL_SPREADS: Final = {"saturated": Decimal("0.17"), "wide": Decimal("0.27"), "moderate": Decimal("0.37")}
 
+Level = Literal["unadjusted", "first Holm step"]
+TieBreak = Literal["cost", "time"]
 Positive = Annotated[Decimal, Field(gt=0, le=10)]
 Spread = Annotated[Decimal, Field(gt=0, le=1)]
 Rate = Annotated[Decimal, Field(gt=0, lt=1)]
@@ -97,7 +99,7 @@ class Sensitivity(Record):
 
     scenario: str
     difference_sd: str
-    level: Literal["unadjusted", "first Holm step"]
+    level: Level
     detectable_points: str  # by 80 % of rounds
     tasks_for_margin: int | str  # so that 80 % of rounds of two equal arms put the success bound above the margin
     lead_needed_points: str  # observed lead that puts it there with the planned tasks; negative: it may trail
@@ -107,9 +109,9 @@ class Sensitivity(Record):
 class Saving(Record):
     """How many tasks put a ratio's interval below 1 in 80 % of rounds, for one true saving."""
 
-    criterion: Literal["cost", "time"]
+    criterion: TieBreak
     saving_percent: int
-    level: Literal["unadjusted", "first Holm step"]
+    level: Level
     tasks_needed: int | str
 
 
@@ -120,8 +122,8 @@ class Firing(Record):
     """
 
     scenario: str
-    level: Literal["unadjusted", "first Holm step"]
-    criterion: Literal["cost", "time"]
+    level: Level
+    criterion: TieBreak
     saving_percent: int
     success_decides: str
     tie_break_fires: str

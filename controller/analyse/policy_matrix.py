@@ -54,8 +54,7 @@ class Matrix:
 
 def is_verified(row: LogicalRunRow) -> bool:
     """All four: the verifier passed, the outcome says so, the observed model is proven, the receipt is verified."""
-    scored = next((attempt for attempt in row.attempts if attempt.number == row.scored_attempt), None)
-    passed = scored is not None and scored.verified is True
+    passed = row.scored is not None and row.scored.verified is True
     proven = row.proofs is not None and row.proofs.observed_model is True and row.proofs.receipt is True
     return row.outcome == "success" and passed and proven
 

@@ -26,17 +26,13 @@ def detectable(spread: float, tasks: int, level: Fraction = ALPHA) -> float:
 def tasks_for_shift(spread: float, shift: float, level: Fraction = ALPHA) -> int | None:
     """How many tasks put an interval beyond a point that lies this far from the truth, in 80 % of rounds.
 
-    None when no number of tasks does, or only an absurd one.
+    The success lower bound of one of two equal arms has the margin as its shift. None when no number of tasks does, or
+    only an absurd one.
     """
     if shift <= 0:
         return None
     tasks = (float(detectable_factor(level)) * spread / shift) ** 2
     return max(2, ceil(tasks)) if tasks <= TASKS_NEEDED_MAX else None
-
-
-def tasks_for_margin(spread: float, margin: float, level: Fraction = ALPHA) -> int | None:
-    """How many tasks put the success lower bound of one of two equal arms above minus the margin."""
-    return tasks_for_shift(spread, margin, level)
 
 
 def tasks_for_saving(log_spread: float, saving: Fraction, level: Fraction = ALPHA) -> int | None:
@@ -66,10 +62,9 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Chances:
-    """How probable each conclusion about one pair is. `tie` is success tied within the margin for the first arm."""
+    """How probable each conclusion about one pair is."""
 
     success: float  # either arm is called more successful
-    tie: float
     cost: float  # the first arm is called more efficient by cost
     time: float | None  # by time; None when the spread of times is not assumed
 
@@ -79,16 +74,22 @@ def chances(truth: Truth, tasks: int, *, margin: float, saving: Fraction, level:
     z = float(critical(level))
     error = truth.spread / sqrt(tasks)
     reach = z * error
-    tied_from, tied_to = max(-reach, reach - margin), reach
     success = below((-reach - truth.lead) / error) + 1 - below((reach - truth.lead) / error)
-    tie = max(0.0, below((tied_to - truth.lead) / error) - below((tied_from - truth.lead) / error))
+    tie = tie_chance(truth.spread, tasks, margin, level, lead=truth.lead)
     asked = log1p(-float(saving))
     cheaper, dearer = _ratio_chances(truth.cost_log_spread / sqrt(tasks), truth.cost_saving, z, asked)
     time = None
     if truth.time_log_spread is not None:
         faster, _ = _ratio_chances(truth.time_log_spread / sqrt(tasks), truth.time_saving, z, asked)
         time = tie * (1 - cheaper - dearer) * faster
-    return Chances(success=success, tie=tie, cost=tie * cheaper, time=time)
+    return Chances(success=success, cost=tie * cheaper, time=time)
+
+
+def tie_chance(spread: float, tasks: int, margin: float, level: Fraction = ALPHA, *, lead: float = 0.0) -> float:
+    """How probable it is that success ties within the margin for an arm that truly leads by so much."""
+    error = spread / sqrt(tasks)
+    reach = float(critical(level)) * error
+    return max(0.0, below((reach - lead) / error) - below((max(-reach, reach - margin) - lead) / error))
 
 
 def _ratio_chances(error: float, saving: Fraction, z: float, asked: float) -> tuple[float, float]:

@@ -124,15 +124,9 @@ def tool_calls(run: LogicalRunRow) -> int | None:
     return _over_attempts(run, lambda attempt: attempt.tool_calls)
 
 
-def scored_attempt(run: LogicalRunRow) -> AttemptRow | None:
-    """The attempt whose outcome is the run's; None when there is none."""
-    return next((attempt for attempt in run.attempts if attempt.number == run.scored_attempt), None)
-
-
 def ended_normally(run: LogicalRunRow) -> bool:
     """True when the scored attempt ended normally, whatever its verdict."""
-    scored = scored_attempt(run)
-    return scored is not None and scored.end is EndKind.NORMAL
+    return run.scored is not None and run.scored.end is EndKind.NORMAL
 
 
 def would_have_passed(run: LogicalRunRow) -> bool:

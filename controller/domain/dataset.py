@@ -87,3 +87,8 @@ class LogicalRunRow(Record):
     def is_censored(self) -> bool:
         """True when the run's last attempt was cut short, so that its time is only a lower bound."""
         return bool(self.attempts) and self.attempts[-1].end in CUT_SHORT
+
+    @property
+    def scored(self) -> AttemptRow | None:
+        """The attempt whose outcome is the run's; None when there is none."""
+        return next((attempt for attempt in self.attempts if attempt.number == self.scored_attempt), None)

@@ -17,7 +17,6 @@ from controller.publish.report_text import plain
 
 WIDTH: Final = 420
 MARGIN: Final = 20
-INNER: Final = WIDTH - 2 * MARGIN
 Palette = Mapping[str, str]
 LIGHT: Final[Palette] = {
     "paper": "#fcfbf8", "ink": "#1a1d22", "soft": "#585e68", "hair": "#e0dbcf",

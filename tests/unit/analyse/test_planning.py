@@ -52,8 +52,8 @@ def test_detectable_differences(tasks: int, spread: float, unadjusted: str, firs
     ("spread", "unadjusted", "first_step"), [(SATURATED, 253, 569), (WIDE, 636, 1436), (MODERATE, 1194, 2696)]
 )
 def test_tasks_that_the_margin_needs(spread: float, unadjusted: int, first_step: int) -> None:
-    assert power.tasks_for_margin(spread, 0.03) == unadjusted
-    assert power.tasks_for_margin(spread, 0.03, TWELVE_ARMS) == first_step
+    assert power.tasks_for_shift(spread, 0.03) == unadjusted
+    assert power.tasks_for_shift(spread, 0.03, TWELVE_ARMS) == first_step
 
 
 @pytest.mark.parametrize(("percent", "unadjusted", "first_step"), [(10, 810, 1828), (20, 181, 408), (30, 71, 160)])
@@ -85,7 +85,7 @@ def test_equal_arms_of_equally_hard_tasks_have_the_binomial_spread() -> None:
 
 def test_no_number_of_tasks_shows_a_saving_of_nothing() -> None:
     assert power.tasks_for_saving(1.0, Fraction(0)) is None
-    assert power.tasks_for_margin(0.3, 0.0) is None
+    assert power.tasks_for_shift(0.3, 0.0) is None
 
 
 def answered(**fields: object) -> RoundPlanning:
