@@ -12,12 +12,12 @@ from controller.analyse.holm import ALPHA, interval
 from controller.analyse.normal import detectable_factor
 from controller.analyse.replicates import Replicates
 from controller.domain.exact import exact_text
+from controller.protocols.harness_round.decision import Criterion
 from controller.protocols.harness_round.estimates import Band, NonDecisional
 from controller.protocols.harness_round.show import NOT_APPLICABLE, p_shown, shown
 
 EXACT_TASKS_MAX: Final = 400  # beyond it a pair's exact tail takes tens of milliseconds, and a round may have 66 pairs
 _DIGITS: Final = Context(prec=12)
-Criterion = Literal["success", "cost", "time"]
 
 
 def beside(

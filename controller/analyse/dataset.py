@@ -18,6 +18,7 @@ from controller.analyse.contradictions import contradictions
 from controller.analyse.plan import PlanInputs
 from controller.domain.dataset import USD, LogicalRunRow
 from controller.domain.record import field_faults
+from controller.domain.words import numbered
 from controller.errors import InvalidInput
 
 BYTES_MAX: Final = 512 * 2**20
@@ -113,7 +114,7 @@ def refuse(problems: Sequence[str]) -> None:
     if problems:
         shown = "\n".join(problems[:PROBLEMS_SHOWN_MAX])
         more = len(problems) - PROBLEMS_SHOWN_MAX
-        raise InvalidInput(shown + (f"\n... and {more} more problems" if more > 0 else ""))
+        raise InvalidInput(shown + (f"\n... and {numbered(more, 'more problem')}" if more > 0 else ""))
 
 
 def _parse_line(line: bytes) -> tuple[list[str], LogicalRunRow | None]:

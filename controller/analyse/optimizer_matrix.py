@@ -11,6 +11,7 @@ from controller.analyse.policy_results import policy_of
 from controller.analyse.wilson import bound_text, wilson
 from controller.domain.dataset import Challenge, LogicalRunRow
 from controller.domain.exact import decimal_text
+from controller.domain.words import numbered
 from controller.protocols.optimizer_matrix.estimates import FalsePasses, GateResult, OptimizerAnalysis, Policy
 from controller.protocols.optimizer_matrix.ladder import Reached, ladder, step_reached
 from controller.protocols.optimizer_matrix.plan import FROZEN_SHAPE, OptimizerPlan
@@ -149,8 +150,8 @@ def _limitations(
     for policy in policies:
         if policy.unproven:
             found.append(
-                f"{policy.policy}: {policy.unproven} runs marked a success are not counted, for the proof of the "
-                "observed model or of the receipt is absent."
+                f"{policy.policy}: {numbered(policy.unproven, 'run')} marked a success, and not counted, for the proof "
+                "of the observed model or of the receipt is absent."
             )
         if policy.costs.unknown:
             found.append(f"{policy.policy}: the cost of {policy.costs.unknown} of {policy.runs} runs is unknown.")

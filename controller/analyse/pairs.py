@@ -14,11 +14,10 @@ from controller.analyse.holm import HolmInterval, holm_intervals
 from controller.analyse.plan import PlanInputs
 from controller.analyse.replicates import Replicates, WholeReplicates
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
-from controller.protocols.harness_round.decision import Bounds, PairEvidence, Thresholds, decide, sentence
+from controller.protocols.harness_round.decision import Bounds, Criterion, PairEvidence, Thresholds, decide, sentence
 from controller.protocols.harness_round.estimates import Comparison, PairAnalysis
 from controller.protocols.harness_round.show import p_shown, shown
 
-Criterion = Literal["success", "cost", "time"]
 _NULLS: Final[dict[Criterion, Fraction]] = {"success": Fraction(0), "cost": Fraction(1), "time": Fraction(1)}
 _P90: Final = "wall_ms_p90"
 

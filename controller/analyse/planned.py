@@ -27,14 +27,13 @@ from controller.analyse.planning import (
     RoundPlanning,
     Saving,
     Sensitivity,
-    TieBreak,
     UnboundedChance,
 )
 from controller.analyse.rules import PAIRS_MANY, TASKS_FEW, TASKS_FEW_FOR_MANY_PAIRS
 from controller.analyse.wilson import wilson
 from controller.domain.exact import UNBOUNDED_TEXT, decimal_text
 from controller.protocols.cost_index import plan as cost_index
-from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT
+from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT, TieBreak
 from controller.protocols.harness_round.manifest import RESAMPLES
 
 MARGIN: Final = MARGIN_POINTS / 100

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from controller.domain.record import Record, field_faults
 from controller.errors import InvalidInput
+from controller.protocols.harness_round.decision import TieBreak
 from controller.protocols.harness_round.manifest import REPLICATES
 
 TASKS_MAX: Final = 10_000
@@ -22,7 +23,6 @@ COST_LOG_SD: Final = Decimal("1.07")  # of per-task cost ratios in simulations o
 USUAL_SPREADS: Final = {"saturated": Decimal("0.17"), "wide": Decimal("0.27"), "moderate": Decimal("0.37")}
 
 Level = Literal["unadjusted", "first Holm step"]
-TieBreak = Literal["cost", "time"]
 Positive = Annotated[Decimal, Field(gt=0, le=10)]
 Spread = Annotated[Decimal, Field(gt=0, le=1)]
 Rate = Annotated[Decimal, Field(gt=0, lt=1)]

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from controller.analyse.planning import GatePlanning, IndexPlanning, Planning, RoundPlanning
 from controller.domain.exact import decimal_text, exact_from_text
+from controller.domain.words import numbered
 
 
 def planning_text(found: Planning) -> str:
@@ -23,11 +24,12 @@ def planning_text(found: Planning) -> str:
 def _round(found: RoundPlanning) -> Iterator[str]:
     assumed = found.assumptions
     yield (
-        f"{assumed.tasks} tasks, {assumed.arms} arms, {assumed.repeats} repeats: {found.logical_runs:,} logical runs, "
-        f"{found.comparisons} comparisons; Holm's first step: p <= {found.first_step_level} (k = {found.first_step_k})"
+        f"{assumed.tasks:,} tasks, {assumed.arms} arms, {numbered(assumed.repeats, 'repeat')}: "
+        f"{found.logical_runs:,} logical runs, {numbered(found.comparisons, 'comparison')}; "
+        f"Holm's first step: p <= {found.first_step_level} (k = {found.first_step_k})"
     )
     if found.pilot is not None:
-        yield f"spreads from {found.pilot.dataset}: {found.pilot.pairs} pairs on {found.pilot.tasks} tasks"
+        yield f"spreads from {found.pilot.dataset}: {numbered(found.pilot.pairs, 'pair')} on {found.pilot.tasks} tasks"
     yield ""
     yield "success: what 80 % of rounds tell apart, and what the -3 point bound needs"
     yield (
@@ -55,7 +57,7 @@ def _round(found: RoundPlanning) -> Iterator[str]:
 
 def _gates(found: GatePlanning) -> Iterator[str]:
     assumed = found.assumptions
-    yield f"{assumed.policies} policies, {assumed.cells} cells each"
+    yield f"{assumed.policies} policies, {numbered(assumed.cells, 'cell')} each"
     for row in found.gates:
         yield (
             f"  true success {row.success_rate}: passes 80 % with probability {_percent(row.passes_80_percent)}, "

@@ -17,6 +17,7 @@ from controller.analyse.plan import PlanInputs
 from controller.analyse.table import Table, scope_of, table_of
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.stream import GENERATOR
+from controller.domain.words import numbered
 from controller.protocols.harness_round.decision import NO_RELIABLE_DIFFERENCE
 from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, PairAnalysis, Resampling
 
@@ -113,7 +114,9 @@ def warnings(
     found = []
     tasks = len(table.tasks)
     if tasks < TASKS_FEW:
-        found.append(f"Only {tasks} tasks: percentile intervals from fewer than {TASKS_FEW} tasks are too narrow.")
+        found.append(
+            f"Only {numbered(tasks, 'task')}: percentile intervals from fewer than {TASKS_FEW} tasks are too narrow."
+        )
     elif tasks < TASKS_FEW_FOR_MANY_PAIRS and len(pairs) > PAIRS_MANY:
         found.append(
             f"Only {tasks} tasks for {len(pairs)} comparisons: below {TASKS_FEW_FOR_MANY_PAIRS} tasks, Holm's extreme "
@@ -126,7 +129,7 @@ def warnings(
         )
     if table.clusters < tasks:
         found.append(
-            f"The {tasks} tasks come from {table.clusters} clusters; "
+            f"The {tasks} tasks come from {numbered(table.clusters, 'cluster')}; "
             "tasks of one cluster are resampled as if independent."
         )
     if len({row.model for row in rows}) > 1:
@@ -147,5 +150,5 @@ def warnings(
     ]
     if sensitive:
         named = "; ".join(sensitive) if len(sensitive) <= SENSITIVE_NAMED_MAX else "marked in the comparisons"
-        found.append(f"Another seed might decide {len(sensitive)} comparisons otherwise: {named}.")
+        found.append(f"Another seed might decide {numbered(len(sensitive), 'comparison')} otherwise: {named}.")
     return tuple(found)

@@ -10,6 +10,8 @@ from typing import Final, Literal
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.exact import Exact, decimal_text, exact_from_text
 from controller.domain.money import usd_from_text
+from controller.domain.words import numbered
+from controller.protocols.harness_round.decision import Criterion
 from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, Comparison, PairAnalysis, Unit
 from controller.protocols.harness_round.show import shown
 from controller.publish import figures
@@ -18,7 +20,6 @@ from controller.publish.figure_scales import Scale, around_one, around_zero, eve
 from controller.publish.figure_sheet import MARGIN, WIDTH, Drawing, Sheet, fitted, text_width
 from controller.publish.report_text import letter, signed_points, verdict
 
-Criterion = Literal["success", "cost", "time"]
 Measure = Literal["time", "cost"]
 _AXIS_HEIGHT: Final = 18
 _PAIRS_ON_A_SCREEN: Final = 10
@@ -172,7 +173,7 @@ def point(key: str, arm: ArmAnalysis) -> figures.Point:
 def _repeats(analysis: Analysis, keys: Mapping[str, str]) -> Sheet:
     """The grid of tasks by arms; below it, how many tasks have 0, 1, ... successes."""
     count = analysis.replicates
-    title = f"Successes of {count} repeat{'s' if count != 1 else ''}, task by task"
+    title = f"Successes of {numbered(count, 'repeat')}, task by task"
     cells = _CELL_WIDTH * len(analysis.arms)
     names = min(max(_TASK_WIDTH_MIN, WIDTH - 2 * MARGIN - cells), _TASK_WIDTH_MAX)
     drawing = Drawing(width=max(WIDTH, 2 * MARGIN + names + cells))
@@ -199,7 +200,7 @@ def _repeats(analysis: Analysis, keys: Mapping[str, str]) -> Sheet:
             drawing.label(middle, drawing.top, str(arm.by_successes[hits].tasks), "soft", anchor="middle")
     told = "; ".join(
         f"{keys[arm.arm]}, {arm.arm}: "
-        + ", ".join(f"{one.tasks} tasks with {one.successes}" for one in arm.by_successes)
+        + ", ".join(f"{numbered(one.tasks, 'task')} with {one.successes}" for one in arm.by_successes)
         for arm in analysis.arms
     )
     return drawing.sheet("repeats", title, f"{told}.")

@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.domain.exact import UNBOUNDED, Exact
 from controller.domain.outcome import Gate
+from controller.domain.words import numbered
 from controller.protocols.cost_index.plan import OUTCOMES, STACKS
 
 FAULTS_MAX: Final = 100  # of each gate, so that an analysis stays readable whatever it was given
@@ -51,14 +52,16 @@ def qualification(facts: Facts) -> tuple[Gate, ...]:
         _nothing(
             "same-instances",
             facts.missing_instances,
-            "predeclared instances have no row",
+            "predeclared instance",
+            "without a row",
             "every stack has a row for every predeclared instance",
         ),
-        _nothing("known-outcomes", facts.unknown_outcomes, "outcomes are unknown", "every outcome is known"),
+        _nothing("known-outcomes", facts.unknown_outcomes, "outcome", "unknown", "every outcome is known"),
         _nothing(
             "settled-spend",
             facts.unknown_spend,
-            "instances have unknown spend",
+            "instance",
+            "of unknown spend",
             "every charge within the boundary is settled",
         ),
         _currency(facts),
@@ -92,14 +95,15 @@ def _cells(facts: Facts) -> Gate:
 
 def _currency(facts: Facts) -> Gate:
     if facts.unconverted:
-        detail = f"{' and '.join(facts.currencies)} without a frozen conversion, in {len(facts.unconverted)} instances"
+        where = numbered(len(facts.unconverted), "instance")
+        detail = f"{' and '.join(facts.currencies)} without a frozen conversion, in {where}"
         return Gate(name="one-currency", passed=False, detail=detail)
     told = ", ".join(facts.currencies) or "no charge names a currency"
     return Gate(name="one-currency", passed=bool(facts.currencies), detail="; ".join((told, *facts.conversions)))
 
 
-def _nothing(name: str, wrong: Sequence[str], what: str, right: str) -> Gate:
-    return Gate(name=name, passed=not wrong, detail=f"{len(wrong):,} {what}" if wrong else right)
+def _nothing(name: str, wrong: Sequence[str], noun: str, fault: str, right: str) -> Gate:
+    return Gate(name=name, passed=not wrong, detail=f"{numbered(len(wrong), noun)} {fault}" if wrong else right)
 
 
 def faults_of(facts: Facts) -> dict[str, tuple[str, ...]]:

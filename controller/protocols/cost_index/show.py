@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from controller.domain.exact import Exact, decimal_text
+from controller.domain.words import numbered
 from controller.protocols.cost_index.estimates import CostIndexAnalysis, Estimate
 
 NOT_APPLICABLE = "n/a"
@@ -37,7 +38,8 @@ def describe(found: CostIndexAnalysis) -> str:
     for cell in found.cells:
         lines.append(
             f"{cell.outcome} / {cell.stack}: {cell.successes} of {cell.instances} verified, {cell.unknown} unknown, "
-            f"{cell.attempts} attempts; rate {_with_interval(cell.success_rate)}; spend {cell.spend_shown}; "
+            f"{numbered(cell.attempts, 'attempt')}; rate {_with_interval(cell.success_rate)}; "
+            f"spend {cell.spend_shown}; "
             f"cost per verified outcome {_with_interval(cell.cost_per_outcome)}; latency {cell.latency.verified.shown}"
         )
     lines += ["", "All outcomes"]

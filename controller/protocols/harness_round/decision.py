@@ -22,7 +22,9 @@ from typing import Final, Literal
 from controller.domain.exact import UNBOUNDED, Exact, decimal_text, exact_text
 from controller.domain.record import Record
 
-Rule = Literal["success", "cost", "time", "none"]
+Criterion = Literal["success", "cost", "time"]
+TieBreak = Literal["cost", "time"]  # a criterion that is asked when success ties
+Rule = Literal[Criterion, "none"]
 NO_RELIABLE_DIFFERENCE: Final = "no reliable difference"
 MARGIN_POINTS: Final = 3  # the success lower bound of a more efficient arm is above minus so many percentage points
 SAVING_PERCENT: Final = 10  # its cost, or its time, is at least so much lower
@@ -79,7 +81,7 @@ class RuleFinding(Record):
     the claim, and the rules stop. not qualified: something is unknown, and the rules stop. not reached: never asked.
     """
 
-    rule: Literal["success", "cost", "time"]
+    rule: Criterion
     status: Literal["met", "tie", "no tie", "not qualified", "not reached"]
     arm: str | None = None
     conditions: tuple[Condition, ...] = ()
@@ -158,7 +160,7 @@ def _success_finding(evidence: PairEvidence) -> RuleFinding:
     )
 
 
-def _saving_finding(rule: Literal["cost", "time"], evidence: PairEvidence, limits: Thresholds) -> RuleFinding:
+def _saving_finding(rule: TieBreak, evidence: PairEvidence, limits: Thresholds) -> RuleFinding:
     """Cost or time under the 10 %-and-interval rule, for whichever arm meets it."""
     if rule == "cost":
         first, second, ratio = evidence.cost_first, evidence.cost_second, evidence.cost_ratio

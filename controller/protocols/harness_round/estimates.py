@@ -15,7 +15,7 @@ from controller.domain.exact import UNBOUNDED, exact_from_text
 from controller.domain.ids import Digest
 from controller.domain.plan import Seed, Visibility
 from controller.domain.record import Record
-from controller.protocols.harness_round.decision import Bounds, Decision, PairEvidence
+from controller.protocols.harness_round.decision import Bounds, Criterion, Decision, PairEvidence
 
 Unit = Literal["share", "usd", "tokens", "ms", "count", "ratio"]
 
@@ -105,7 +105,7 @@ class ArmAnalysis(Record):
 class Comparison(Record):
     """One criterion of one pair, within that criterion's Holm family."""
 
-    criterion: Literal["success", "cost", "time"]
+    criterion: Criterion
     unit: Unit
     value: str | None  # success: first minus second; cost and time: first over second
     value_shown: str
@@ -131,7 +131,7 @@ class Comparison(Record):
 class Band(Record):
     """A Bonferroni interval: over all pairs and one criterion, these cover jointly at 95 %."""
 
-    criterion: Literal["success", "cost", "time"]
+    criterion: Criterion
     level: str
     k: int | None
     low: str | None

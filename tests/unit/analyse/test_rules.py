@@ -211,5 +211,6 @@ def test_a_free_arm_is_flagged_and_two_free_arms_have_no_ratio() -> None:
 def test_few_tasks_and_several_models_are_warned_of() -> None:
     rows = [row.model_copy(update={"model": row.arm}) for row in grid({"a": [3, 3], "b": [3, 3]})]
     warnings = " ".join(analysed(rows).warnings)
-    assert "Only 2 tasks" in warnings
+    assert "Only 2 tasks:" in warnings
     assert "different models" in warnings
+    assert "Only 1 task:" in " ".join(analysed(grid({"a": [3], "b": [3]})).warnings)

@@ -220,7 +220,7 @@ def test_unknown_spend_is_null_and_not_zero() -> None:
     assert "1 of 5" in cell.cost_per_outcome.reason
     assert cell.success_rate.value == "3/5"
     assert found.cell("refund", "beta").qualified
-    assert failed(found)["settled-spend"] == "1 instances have unknown spend"
+    assert failed(found)["settled-spend"] == "1 instance of unknown spend"
     assert found.faults == {"settled-spend": ("d.jsonl:4 refund-3.alpha.r1",)}
     assert found.totals[0].spend is None
 
@@ -233,7 +233,7 @@ def test_an_unknown_outcome_stays_in_the_denominator_and_blocks_the_cost(outcome
     cell = found.cell("refund", "alpha")
     assert (cell.successes, cell.unknown, cell.instances, cell.success_rate.value) == (2, 1, 5, "2/5")
     assert (cell.success_rate_if_unknown_succeeded, cell.cost_per_outcome.value) == ("3/5", None)
-    assert failed(found)["known-outcomes"] == "1 outcomes are unknown"
+    assert failed(found)["known-outcomes"] == "1 outcome unknown"
     assert found.faults["known-outcomes"] == ("d.jsonl:1 refund-0.alpha.r1",)
     assert cell.latency.censored == 1
 
@@ -275,7 +275,7 @@ def test_a_missing_cell_is_named_and_nothing_is_dropped() -> None:
 def test_a_single_missing_instance_is_named() -> None:
     rows = whole()[1:]
     found = analyse_cost_index(rows, seed=SEED, resamples=400)
-    assert failed(found)["same-instances"] == "1 predeclared instances have no row"
+    assert failed(found)["same-instances"] == "1 predeclared instance without a row"
     assert found.faults["same-instances"] == ("task-0-0.stack-0.r1 has no row",)
 
 

@@ -187,7 +187,7 @@ def test_a_success_counts_only_with_both_proofs(proofs: Proofs | None) -> None:
     rows[0] = policy_run("adaptive", 0, 1, proofs=proofs)
     found = analyse_optimizer_matrix(rows)
     assert (found.policy("adaptive").verified, found.policy("adaptive").unproven) == (29, 1)
-    assert any("1 runs marked a success are not counted" in text for text in found.limitations)
+    assert any("1 run marked a success, and not counted" in text for text in found.limitations)
 
 
 def test_zero_false_passes_stand_beside_their_bound() -> None:
