@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final
 
 from controller.domain.dataset import LogicalRunRow
-from controller.domain.exact import Exact, decimal_text, exact_from_text
-from controller.domain.money import usd_from_text
+from controller.domain.exact import Exact, exact_from_text
 from controller.domain.words import numbered
 from controller.protocols.harness_round.decision import Criterion
-from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, Comparison, PairAnalysis, Unit
-from controller.protocols.harness_round.show import shown
+from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, Comparison, PairAnalysis
 from controller.publish import figures
-from controller.publish.figure_runs import RUNS_HEIGHT, Runs, runs_marks, runs_scale, tallest
+from controller.publish.figure_runs import RUNS_HEIGHT, Measure, spread_of
 from controller.publish.figure_scales import Scale, around_one, around_zero, even_apart
 from controller.publish.figure_sheet import MARGIN, WIDTH, Drawing, Sheet, fitted, text_width
 from controller.publish.report_text import letter, signed_points, verdict
 
-Measure = Literal["time", "cost"]
 _AXIS_HEIGHT: Final = 18
 _PAIRS_ON_A_SCREEN: Final = 10
 _CELL_WIDTH: Final = 22
@@ -215,39 +211,6 @@ def _cell(drawing: Drawing, left: int, text: str, kind: str) -> None:
     drawing.label(left + _CELL_WIDTH // 2, drawing.top + 14, text, style, anchor="middle")
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How the logical runs of every arm spread, on one scale for all arms: in words and, where there is one, drawn."""
-
-    scale: Scale | None
-    labels: tuple[str, ...]
-    words: Mapping[str, str]
-    marks: Mapping[str, str]
-
-
-def spread_of(analysis: Analysis, rows: Sequence[LogicalRunRow], measure: Measure) -> Spread:
-    """The spread over the analysis's tasks. An arm without a known value has words only."""
-    unit: Unit = "ms" if measure == "time" else "usd"
-    primary = set(analysis.task_ids)
-    chosen = [row for row in rows if row.task in primary]
-    runs = {arm.arm: _spread(arm, [row for row in chosen if row.arm == arm.arm], measure) for arm in analysis.arms}
-    scale = runs_scale(list(runs.values()))
-    most = tallest(list(runs.values()), scale) if scale else 0
-    return Spread(
-        scale=scale,
-        labels=tuple(_short(tick, unit) for tick in scale.ticks) if scale else (),
-        words={arm: _words(one, unit) for arm, one in runs.items()},
-        marks={arm: runs_marks(scale, one, most) for arm, one in runs.items() if one.values} if scale else {},
-    )
-
-
-def _words(runs: Runs, unit: Unit) -> str:
-    low, high = shown(runs.p50, unit, at_least=runs.p50_at_least), shown(runs.p90, unit, at_least=runs.p90_at_least)
-    said = f"p50 {low}, p90 {high}"
-    said += f"; {len(runs.at_least)} cut short" if runs.at_least else ""
-    return said + (f"; {runs.unknown} of {len(runs.values) + runs.unknown} not known" if runs.unknown else "")
-
-
 def _runs(analysis: Analysis, keys: Mapping[str, str], rows: Sequence[LogicalRunRow], measure: Measure) -> Sheet:
     title = "Time of the logical runs" if measure == "time" else "Cost of the logical runs"
     about = "All attempts of a run together; one scale for all arms. Below the bars: from p50 (dot) to p90. "
@@ -267,33 +230,3 @@ def _runs(analysis: Analysis, keys: Mapping[str, str], rows: Sequence[LogicalRun
         _axis(drawing, spread.scale, spread.labels)
     told = "; ".join(f"{keys[arm]}, {arm}: {said}" for arm, said in spread.words.items())
     return drawing.sheet(f"{measure}-of-runs", title, f"{about}{told}.")
-
-
-def _spread(arm: ArmAnalysis, rows: Sequence[LogicalRunRow], measure: Measure) -> Runs:
-    estimand = "wall_ms" if measure == "time" else "usd"
-    p50, p90 = arm.quantile(f"{estimand}_p50"), arm.quantile(f"{estimand}_p90")
-    if measure == "time":
-        known = [Fraction(row.wall_ms) for row in rows if row.wall_ms is not None and not row.is_censored]
-        cut = [Fraction(row.wall_ms) for row in rows if row.wall_ms is not None and row.is_censored]
-    else:
-        costs = [row.usd for row in rows if row.outcome not in ("invalid", "missing")]
-        known, cut = [usd_from_text(cost) for cost in costs if cost is not None], []
-    return Runs(
-        known=tuple(known),
-        at_least=tuple(cut),
-        unknown=len(rows) - len(known) - len(cut),
-        p50=exact_from_text(p50.value),
-        p90=exact_from_text(p90.value),
-        p50_at_least=p50.lower_bound_only,
-        p90_at_least=p90.lower_bound_only,
-    )
-
-
-def _short(value: Fraction, unit: Unit) -> str:
-    """A round value as a tick label: `$0.05`, `20 s`, `10 min`."""
-    if unit == "usd":
-        places = next(places for places in range(2, 13) if (value * 10**places).denominator == 1)
-        return f"${decimal_text(value, places)}"
-    seconds = value / 1000
-    places = next(places for places in range(4) if (seconds * 10**places).denominator == 1)
-    return f"{decimal_text(seconds, places)} s"

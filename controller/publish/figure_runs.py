@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
 
 from markupsafe import Markup
 
-from controller.domain.exact import Exact, decimal_text
+from controller.domain.dataset import LogicalRunRow
+from controller.domain.exact import Exact, decimal_text, exact_from_text
+from controller.domain.money import usd_from_text
+from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, Unit
+from controller.protocols.harness_round.show import shown
 from controller.publish.figure_scales import Scale, in_decades
 from controller.publish.figures import arrow, drawn, line
 
+Measure = Literal["time", "cost"]
 BARS_HEIGHT: Final = 34
 RUNS_HEIGHT: Final = 52  # the bars, and below them the line from p50 to p90
 _QUANTILES_MIDDLE: Final = 42
@@ -34,6 +39,69 @@ class Runs:
     @property
     def values(self) -> tuple[Fraction, ...]:
         return (*self.known, *self.at_least)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the logical runs of every arm spread, on one scale for all arms: in words and, where there is one, drawn."""
+
+    scale: Scale | None
+    labels: tuple[str, ...]
+    words: Mapping[str, str]
+    marks: Mapping[str, str]
+
+
+def spread_of(analysis: Analysis, rows: Sequence[LogicalRunRow], measure: Measure) -> Spread:
+    """The spread over the analysis's tasks. An arm without a known value has words only."""
+    unit: Unit = "ms" if measure == "time" else "usd"
+    primary = set(analysis.task_ids)
+    chosen = [row for row in rows if row.task in primary]
+    runs = {arm.arm: _spread(arm, [row for row in chosen if row.arm == arm.arm], measure) for arm in analysis.arms}
+    scale = runs_scale(list(runs.values()))
+    most = tallest(list(runs.values()), scale) if scale else 0
+    return Spread(
+        scale=scale,
+        labels=tuple(_short(tick, unit) for tick in scale.ticks) if scale else (),
+        words={arm: _words(one, unit) for arm, one in runs.items()},
+        marks={arm: runs_marks(scale, one, most) for arm, one in runs.items() if one.values} if scale else {},
+    )
+
+
+def _words(runs: Runs, unit: Unit) -> str:
+    low, high = shown(runs.p50, unit, at_least=runs.p50_at_least), shown(runs.p90, unit, at_least=runs.p90_at_least)
+    said = f"p50 {low}, p90 {high}"
+    said += f"; {len(runs.at_least)} cut short" if runs.at_least else ""
+    return said + (f"; {runs.unknown} of {len(runs.values) + runs.unknown} not known" if runs.unknown else "")
+
+
+def _spread(arm: ArmAnalysis, rows: Sequence[LogicalRunRow], measure: Measure) -> Runs:
+    estimand = "wall_ms" if measure == "time" else "usd"
+    p50, p90 = arm.quantile(f"{estimand}_p50"), arm.quantile(f"{estimand}_p90")
+    if measure == "time":
+        known = [Fraction(row.wall_ms) for row in rows if row.wall_ms is not None and not row.is_censored]
+        cut = [Fraction(row.wall_ms) for row in rows if row.wall_ms is not None and row.is_censored]
+    else:
+        costs = [row.usd for row in rows if row.outcome not in ("invalid", "missing")]
+        known, cut = [usd_from_text(cost) for cost in costs if cost is not None], []
+    return Runs(
+        known=tuple(known),
+        at_least=tuple(cut),
+        unknown=len(rows) - len(known) - len(cut),
+        p50=exact_from_text(p50.value),
+        p90=exact_from_text(p90.value),
+        p50_at_least=p50.lower_bound_only,
+        p90_at_least=p90.lower_bound_only,
+    )
+
+
+def _short(value: Fraction, unit: Unit) -> str:
+    """A round value as a tick label: `$0.05`, `20 s`, `10 min`."""
+    if unit == "usd":
+        places = next(places for places in range(2, 13) if (value * 10**places).denominator == 1)
+        return f"${decimal_text(value, places)}"
+    seconds = value / 1000
+    places = next(places for places in range(4) if (seconds * 10**places).denominator == 1)
+    return f"{decimal_text(seconds, places)} s"
 
 
 def runs_scale(arms: Sequence[Runs]) -> Scale | None:

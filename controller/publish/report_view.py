@@ -19,8 +19,8 @@ from controller.domain.provider_report import Figure
 from controller.protocols.harness_round.decision import sentence
 from controller.protocols.harness_round.estimates import Estimate, PairAnalysis, pair_evidence
 from controller.publish import figures, report_facts
-from controller.publish.figure_files import Measure, apart, point, spread_of
-from controller.publish.figure_runs import runs_row
+from controller.publish.figure_files import apart, point
+from controller.publish.figure_runs import Measure, runs_row, spread_of
 from controller.publish.figure_scales import RATE, around_zero
 from controller.publish.report_context import Incident, ReportContext
 from controller.publish.report_rows import (
