@@ -15,7 +15,7 @@ from controller.domain.exact import Exact, decimal_text, exact_from_text
 from controller.domain.money import usd_from_text
 from controller.protocols.harness_round.estimates import Analysis, ArmAnalysis, Unit
 from controller.protocols.harness_round.show import shown
-from controller.publish.figure_scales import Scale, in_decades
+from controller.publish.figure_scales import Scale, decimals, in_decades
 from controller.publish.figures import arrow, drawn, line
 
 Measure = Literal["time", "cost"]
@@ -95,13 +95,11 @@ def _spread(arm: ArmAnalysis, rows: Sequence[LogicalRunRow], measure: Measure) -
 
 
 def _short(value: Fraction, unit: Unit) -> str:
-    """A round value as a tick label: `$0.05`, `20 s`, `10 min`."""
+    """A round value as a tick label: `$0.05`, `20 s`, `600 s`."""
     if unit == "usd":
-        places = next(places for places in range(2, 13) if (value * 10**places).denominator == 1)
-        return f"${decimal_text(value, places)}"
+        return f"${decimal_text(value, decimals(value, 2))}"
     seconds = value / 1000
-    places = next(places for places in range(4) if (seconds * 10**places).denominator == 1)
-    return f"{decimal_text(seconds, places)} s"
+    return f"{decimal_text(seconds, decimals(seconds))} s"
 
 
 def runs_scale(arms: Sequence[Runs]) -> Scale | None:

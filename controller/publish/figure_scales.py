@@ -6,11 +6,11 @@ logarithmic scale to the eye, and needs no logarithm, whose last digit differs b
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Final
 
 from controller.domain.exact import Exact, decimal_text
@@ -68,6 +68,11 @@ def tick_step(span: Fraction, count: int = 5) -> Fraction:
     while power * count >= 10 * span:
         power /= 10
     return next(step * power / 10 for step in (*_STEPS, Fraction(10)) if step * power / 10 * count >= span)
+
+
+def decimals(tick: Fraction, least: int = 0) -> int:
+    """How many decimals show a tick exactly, and at least so many. A tick is a whole number over a power of ten."""
+    return next(places for places in itertools.count(least) if (tick * 10**places).denominator == 1)
 
 
 def around_zero(reach: Fraction) -> Scale:
@@ -150,7 +155,7 @@ def even_apart(places: Sequence[Fraction], least: Fraction) -> list[bool]:
     """Which of these rising places may carry a label when two labels need at least that distance: the first, and on."""
     shown = [True] * len(places)
     last = places[0]
-    for number, (_, place) in enumerate(pairwise(places), start=1):
+    for number, (_, place) in enumerate(itertools.pairwise(places), start=1):
         shown[number] = place - last >= least
         last = place if shown[number] else last
     return shown

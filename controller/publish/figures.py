@@ -16,7 +16,7 @@ from typing import Final
 from markupsafe import Markup
 
 from controller.domain.exact import UNBOUNDED, Exact, decimal_text
-from controller.publish.figure_scales import RATE, Scale, from_zero
+from controller.publish.figure_scales import RATE, Scale, decimals, from_zero
 
 ROW_HEIGHT: Final = 26
 SCATTER_HEIGHT: Final = 380
@@ -120,7 +120,7 @@ def scatter(points: Sequence[Point]) -> Scatter | None:
     for point, moved in zip(known, moves, strict=True):
         parts += _key(point, across, moved)
     up = "".join(tick_label("100%", _height(tick), "end", f"{decimal_text(100 * tick, 0)} %") for tick in RATE.ticks)
-    places = next(places for places in range(13) if (across.ticks[1] * 10**places).denominator == 1)
+    places = decimals(across.ticks[1])
     along = "".join(
         tick_label(f"{across.at(tick)}%", "12", "middle", f"${decimal_text(tick, places)}") for tick in across.ticks
     )

@@ -116,6 +116,16 @@ def test_an_unknown_cost_is_counted_and_never_drawn_as_zero() -> None:
     assert "not qualified" in texts(drawn["cost-differences"])
 
 
+def test_the_shortest_time_and_the_smallest_cost_have_ticks_with_all_their_decimals() -> None:
+    """A row's time is a whole number of milliseconds, its cost has up to 30 decimals."""
+    least = f"0.{'0' * 29}1"
+    rows = [run(task, arm, 1, wall_ms=1, usd=least) for task in ("t", "u") for arm in ("a", "b")]
+    drawn = sheets(rows)
+    assert {"0.0005 s", "0.001 s"} <= set(texts(drawn["time-of-runs"]))
+    assert f"$0.{'0' * 30}5" in texts(drawn["cost-of-runs"])
+    assert f"${least}0" in texts(drawn["cost-success"])
+
+
 def test_no_known_cost_at_all_is_a_sentence() -> None:
     rows = [
         run(task, arm, 1, outcome="invalid", attempts=[attempt(usd=None)])
