@@ -12,8 +12,8 @@ from controller.protocols.cost_index.estimates import Cell, Total
 from controller.protocols.cost_index.plan import COUNTED, OUTCOMES, STACKS
 from controller.protocols.cost_index.rules import named
 
-CLUSTERS_FEW: Final = 50  # below this, percentile intervals cover 1.5 to 3.5 points less than they say
-SUCCESSES_FEW: Final = 3  # so few leave more than 1 in 40 resamples without any, so the upper bound is unbounded
+CLUSTERS_FEW: Final = 50  # below this, percentile intervals cover up to four points less than they say
+SUCCESSES_FEW: Final = 3  # of nine clusters or more, so few leave 1 in 40 resamples without any, and no upper bound
 P95_CASES_MIN: Final = 20  # with fewer, the 95th percentile by nearest rank is the maximum
 
 NOTES: Final = (

@@ -25,7 +25,7 @@ INTERVAL_NOTE: Final = (
     "An interval excludes zero exactly when Holm's test at 5 % rejects. "
     "The intervals are not a joint 95 % band for the sizes of the differences."
 )
-TASKS_FEW: Final = 50  # below it percentile intervals cover 1.5 to 3.5 points too little
+TASKS_FEW: Final = 50  # below it percentile intervals cover up to four points too little
 TASKS_FEW_FOR_MANY_PAIRS: Final = 100
 PAIRS_MANY: Final = 10
 SENSITIVE_NAMED_MAX: Final = 6

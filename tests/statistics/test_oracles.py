@@ -58,8 +58,10 @@ def test_exact_tails_by_packed_convolution(values: list[int]) -> None:
 
 @pytest.mark.parametrize("values", [[3, -1, 0, 2], [0, 0, 0], [1], [-3, -2, 3, 1, 0, 0]])
 def test_exact_distribution_by_full_enumeration(values: list[int]) -> None:
-    everything = Counter(sum(drawn) for drawn in itertools.product(values, repeat=len(values)))
+    sums = [sum(drawn) for drawn in itertools.product(values, repeat=len(values))]
+    everything = Counter(sums)
     assert sum_distribution(values) == dict(everything)
+    assert zero_tails(values) == (sum(one <= 0 for one in sums), sum(one >= 0 for one in sums), len(sums))
     by_weights = distribution(len(values), lambda times: sum(w * v for w, v in zip(times, values, strict=True)))
     assert by_weights == everything
 
