@@ -84,7 +84,7 @@ def _cells(facts: Facts) -> Gate:
     wanted = facts.frozen_cells or OUTCOMES * STACKS
     missing = len(facts.missing_cells)
     present = facts.outcomes * facts.stacks - missing
-    detail = f"{present} of {wanted} cells, {facts.outcomes} outcomes and {facts.stacks} stacks"
+    detail = f"{present} of {wanted} cells, {numbered(facts.outcomes, 'outcome')} and {numbered(facts.stacks, 'stack')}"
     sized = facts.frozen_cells is not None or (facts.outcomes, facts.stacks) == (OUTCOMES, STACKS)
     if not sized:
         detail += f"; without a frozen plan, {OUTCOMES} outcomes and {STACKS} stacks are asked"

@@ -102,6 +102,7 @@ def test_one_task_has_estimates_and_no_interval() -> None:
     found, _ = analyse_bytes(jsonl(rows))
     rates = {arm.arm: (arm.success_rate.value, arm.success_rate.low, arm.success_rate.high) for arm in found.arms}
     assert rates == {"a": ("1", None, None), "b": ("0", None, None)}
+    assert found.arms[0].success_rate.k is None
     pair = found.pairs[0]
     assert (pair.success.value, pair.success.low, pair.success.qualified) == ("1", None, False)
     assert "no reliable difference" in found.headline

@@ -155,13 +155,6 @@ def test_a_missing_run_counts_against_the_arm_and_has_no_time() -> None:
     assert (arm.missing, arm.success_rate.value, arm.quantile("wall_ms_p50").logical_runs) == (1, "5/6", 5)
 
 
-def test_one_task_gives_estimates_without_intervals() -> None:
-    analysis = analysed(grid({"a": [3], "b": [0]}))
-    assert analysis.arms[0].success_rate.value == "1"
-    assert (analysis.arms[0].success_rate.low, analysis.arms[0].success_rate.k) == (None, None)
-    assert analysis.pairs[0].decision.rule == "none"
-
-
 def test_sealed_tasks_are_primary() -> None:
     rows = [
         run(task, arm, replicate, success=success, visibility=visibility)

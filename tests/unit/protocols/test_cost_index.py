@@ -12,8 +12,9 @@ from math import inf
 import pytest
 
 from controller.analyse.cost_index import analyse_cost_index
-from controller.domain.dataset import Charge, LogicalRunRow
+from controller.domain.dataset import Charge, LogicalRunRow, Proofs
 from controller.domain.outcome import EndKind
+from controller.evidence.canonical import canonical
 from controller.protocols.cost_index.estimates import Cell, CostIndexAnalysis
 from controller.protocols.cost_index.show import describe
 from tests.world.cost_index import case, cohort, whole
@@ -239,8 +240,6 @@ def test_an_unknown_outcome_stays_in_the_denominator_and_blocks_the_cost(outcome
 
 
 def test_a_success_whose_model_was_refuted_is_unknown() -> None:
-    from controller.domain.dataset import Proofs
-
     rows = [
         case("refund", "alpha", "t1", proofs=Proofs(observed_model=False, receipt=True)),
         case("refund", "alpha", "t2"),
@@ -366,8 +365,6 @@ def test_the_result_is_the_same_in_any_order_and_holds_no_float() -> None:
     rows = [*cohort(SPENDS, HITS), *cohort(SPENDS, HITS, outcome="warranty")]
     forwards = analyse_cost_index(rows, seed=SEED)
     assert analyse_cost_index(rows[::-1], seed=SEED) == forwards
-    from controller.evidence.canonical import canonical
-
     assert type(forwards).model_validate_json(canonical(forwards)) == forwards
     assert "refund / alpha: 3 of 5 verified" in describe(forwards)
 

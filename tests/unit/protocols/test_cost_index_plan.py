@@ -48,7 +48,7 @@ def failed(found: CostIndexAnalysis) -> dict[str, str]:
 def test_the_plans_own_cells_are_the_ones_that_qualify() -> None:
     found = analyse_cost_index(rows(), frozen(), plan_digest=MANIFEST)
     assert (found.qualified, failed(found), found.seed) == (True, {}, SEED)
-    assert {gate.name: gate.detail for gate in found.gates}["all-cells"] == "2 of 2 cells, 1 outcomes and 2 stacks"
+    assert {gate.name: gate.detail for gate in found.gates}["all-cells"] == "2 of 2 cells, 1 outcome and 2 stacks"
 
 
 def test_a_stack_without_any_row_is_still_in_the_table() -> None:
