@@ -18,6 +18,8 @@ VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / "fairtrial-lock.sha256"
 
+# Rootless containers on the host: crun refuses control groups of version 1 beside those of version 2, which runc takes.
+RUNTIME = "crun" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "runc"
 # Debian package by the program whose absence makes it necessary.
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -27,7 +29,7 @@ PROGRAMS = {
     "socat": "socat",
     "newuidmap": "uidmap",
     "podman": "podman",
-    "crun": "crun",
+    RUNTIME: RUNTIME,
     "git": "git",
     "npm": "npm",
     "initdb": "postgresql",

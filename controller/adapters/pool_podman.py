@@ -209,15 +209,16 @@ class PodmanPool:
         """
         self._state.mkdir(parents=True, exist_ok=True)
         containers, storage = self._state / "containers.conf", self._state / "storage.conf"
-        if not storage.exists():
-            files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], FILES_MAX)
-            lines = ["[containers]", f'default_ulimits = ["nofile={files}:{files}", "nproc={PROCESSES}:{PROCESSES}"]']
-            if not CGROUP_V2.exists() and shutil.which("runc") is not None:
-                lines += ["[engine]", 'runtime = "runc"']
-            containers.write_text("\n".join([*lines, ""]), encoding="utf-8")
-            places = [f'graphroot = "{self._state}/storage"', f'rootless_storage_path = "{self._state}/storage"']
-            lines = ["[storage]", 'driver = "overlay"', f'runroot = "{self._state}/run"', *places]
-            storage.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], FILES_MAX)
+        limits = ["[containers]", f'default_ulimits = ["nofile={files}:{files}", "nproc={PROCESSES}:{PROCESSES}"]']
+        if not CGROUP_V2.exists() and shutil.which("runc") is not None:
+            limits += ["[engine]", 'runtime = "runc"']
+        places = [f'graphroot = "{self._state}/storage"', f'rootless_storage_path = "{self._state}/storage"']
+        drivers = ["[storage]", 'driver = "overlay"', f'runroot = "{self._state}/run"', *places]
+        for path, lines in ((containers, limits), (storage, drivers)):
+            text = "\n".join([*lines, ""])
+            if not path.exists() or path.read_text(encoding="utf-8") != text:  # a runtime may have been installed since
+                path.write_text(text, encoding="utf-8")
         return {**os.environ, "CONTAINERS_CONF": str(containers), "CONTAINERS_STORAGE_CONF": str(storage)}
 
     def _toolbox_image(self) -> str:
