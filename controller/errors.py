@@ -8,8 +8,10 @@
     │   ├── PricesDisagree 76   UnsoundCard 77        ObservedModelMismatch 78  RateCardChanged 79
     ├── MachineError       80..89   this machine lacks something
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
+    │   ├── BeaconUnavailable 85
     ├── EvidenceError      90..94   bytes that do not prove what they claim
     │   ├── NotCanonical 90     BadSignature 91       BundleRejected 92     TreeRejected 93
+    │   ├── BeaconRejected 94
     ├── SandboxError       95..96   a disposable VM failed us; never the harness's fault
     │   ├── SandboxLost 95      StaleGeneration 96
     ├── MeterError         98..99   the meter cannot vouch for a number
@@ -175,6 +177,14 @@ class MachineUnsupported(MachineError):
     remedy = "Run `fairtrial doctor` to see what this machine can do."
 
 
+class BeaconUnavailable(MachineError):
+    """Public randomness can't be had: it is not due yet, or too few relays answered."""
+
+    exit_code = 85
+    blame = Blame.PROVIDER
+    remedy = "Run the same command again later, with other relays if you like; which relay answers decides nothing."
+
+
 class EvidenceError(FairtrialError):
     """Bytes that do not prove what they claim."""
 
@@ -201,6 +211,13 @@ class TreeRejected(EvidenceError):
 
     exit_code = 93
     remedy = "Nothing to mend here: the attempt left a tree that can't be trusted, and its verdict is failed."
+
+
+class BeaconRejected(EvidenceError):
+    """A beacon, or a selection made from one, that does not prove what it claims."""
+
+    exit_code = 94
+    remedy = "Do not rely on this selection; ask its publisher for the signed record, or fetch the beacon yourself."
 
 
 class SandboxError(FairtrialError):
