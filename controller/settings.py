@@ -54,6 +54,14 @@ class Settings(Record):
         return self.state_dir / "keys"
 
     @property
+    def holdouts_dir(self) -> Path:
+        return self.state_dir / "holdouts"
+
+    @property
+    def relays_file(self) -> Path:
+        return self.project / "policies" / "randomness" / "relays.toml"
+
+    @property
     def flows_file(self) -> Path:
         return self.project / "policies" / "network" / "flows.toml"
 

@@ -11,6 +11,7 @@ from controller.cli import (
     demo,
     doctor,
     freeze,
+    holdout,
     images,
     pool,
     price,
@@ -46,6 +47,7 @@ app.command()(release.settle)
 app.command()(analyse.analyse)
 app.command()(release.publish)
 app.command()(release.check)
+app.add_typer(holdout.app, name="holdout")
 app.command()(price.price)
 app.add_typer(card.app, name="card")
 app.command()(verify.verify)

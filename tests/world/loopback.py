@@ -12,14 +12,14 @@ class Loopback(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, handler: type[socketserver.BaseRequestHandler]) -> None:
-        super().__init__(("127.0.0.1", 0), handler)
+    def __init__(self, handler: type[socketserver.BaseRequestHandler], host: str = "127.0.0.1") -> None:
+        super().__init__((host, 0), handler)
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"http://{self.server_address[0]!s}:{self.server_address[1]}"
 
     def stop(self) -> None:
         """Accept nothing more."""

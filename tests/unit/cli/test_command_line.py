@@ -47,7 +47,7 @@ def verbs() -> list[str]:
 
 def test_help_names_every_verb_and_each_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(verbs()) >= 18
-    groups = ("card", "images", "pool", "serve", "task")
+    groups = ("card", "holdout", "images", "pool", "serve", "task")
     for verb in verbs():
         code, out, _ = screen(capsys, verb, "--help")
         assert code == 0
