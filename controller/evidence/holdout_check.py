@@ -3,7 +3,7 @@
 1. The record is signed by a trusted key, in canonical form.
 2. So is the request inside it.
 3. The manifest is the one the request names, or amends that one and names this record as its selection; its holdouts,
-   in byte order of their digests, are the candidates.
+   in byte order of their digests, are the candidates; the commitment is not older than what it names.
 4. The chain is one of the two pinned ones; the round is the first that was due a day after the commitment, or later;
    the fallback is the written one.
 5. Three relays in three domains gave one and the same answer, none before the round was due.
@@ -104,6 +104,8 @@ def _manifest(exhibits: HoldoutExhibits) -> str:
     request = exhibits.request
     manifest = exhibits.read_manifest(exhibits.manifest)
     if sha256_digest(exhibits.manifest) == request.manifest_digest:
+        if request.committed_at < manifest.frozen_at:
+            raise BeaconRejected("the commitment claims to be older than the manifest it names")
         named, relation = manifest.round_id, "of the manifest that the request is bound to"
     else:
         named, relation = _amended(exhibits), "of an amendment that names this selection"

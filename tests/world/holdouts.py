@@ -22,6 +22,7 @@ from controller.ports.signer import Signer
 from tests.world.clock import SetClock
 from tests.world.recorded_round import START, inputs
 
+FROZEN_AT = 1_600_000_000_000  # in 2020, before the recorded beacons that are committed to
 HOLDOUTS = ("h-one", "h-two", "h-three", "h-four")
 
 
@@ -52,6 +53,7 @@ def holdout_round(directory: Path, signer: Signer, holdouts: Sequence[str] = HOL
     scratch = directory.with_name(f"{directory.name}-plain")
     freeze(inputs(), scratch, signer, SetClock(START), files=LocalFiles())
     manifest = json.loads((scratch / MANIFEST).read_bytes())
+    manifest["frozen_at"] = FROZEN_AT
     plain = manifest["tasks"][0]
     manifest["tasks"] += [
         plain | {"id": name, "visibility": "holdout", "task_digest": sha256_digest(name.encode())} for name in holdouts

@@ -348,6 +348,12 @@ def test_an_amendment_that_names_something_else_is_refused(
     assert why in said
 
 
+def test_a_commitment_older_than_its_manifest_is_refused(frozen: HoldoutRound) -> None:
+    manifest = dumps(json.loads(frozen.manifest) | {"frozen_at": frozen.request("default", ROUND).committed_at + 1})
+    bound = dataclasses.replace(frozen, manifest=manifest).request("default", ROUND)
+    assert "older than the manifest" in refused(frozen, record(frozen, bound), manifest=manifest)
+
+
 def test_the_randomness_that_a_relay_claims_is_not_read(frozen: HoldoutRound) -> None:
     steps = check_selection(exhibits(frozen, record(frozen, answers=answers(randomness="0" * 64))))
     assert "0" * 64 not in steps[5].detail
