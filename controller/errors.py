@@ -8,7 +8,7 @@
     │   ├── PricesDisagree 76   UnsoundCard 77        ObservedModelMismatch 78  RateCardChanged 79
     ├── MachineError       80..89   this machine lacks something
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
-    │   ├── BeaconUnavailable 85
+    │   ├── SealedKeyMissing 84  BeaconUnavailable 85
     ├── EvidenceError      90..94   bytes that do not prove what they claim
     │   ├── NotCanonical 90     BadSignature 91       BundleRejected 92     TreeRejected 93
     │   ├── BeaconRejected 94
@@ -175,6 +175,13 @@ class PortOccupied(MachineError):
 class MachineUnsupported(MachineError):
     exit_code = 83
     remedy = "Run `fairtrial doctor` to see what this machine can do."
+
+
+class SealedKeyMissing(MachineError):
+    """This machine has no key for the part of a sealed task that is wanted. Nothing of it was opened."""
+
+    exit_code = 84
+    remedy = "Work on a machine that holds the named key, or have the curators seal the task for the key of this one."
 
 
 class BeaconUnavailable(MachineError):

@@ -33,6 +33,7 @@ FILES_MAX: Final = 200
 DRIVERS: Final = {"python": "driver.py", "node": "driver.mjs"}
 REQUIRED: Final = ("task.toml", "prompt.md", "bug.patch", "gold.patch", "verifier/cases.json")
 OPTIONAL: Final = ("rehearsal.json", "README.md", "verifier/driver.py", "verifier/driver.mjs")
+KEPT: Final = ("task.toml", "bug.patch", "README.md")  # what neither a harness nor a verifier is given
 
 
 class TaskFile(Record):
@@ -48,11 +49,19 @@ class TaskFile(Record):
     soundness: Literal["black-box", "in-process"]
     verify_seconds: int = Field(ge=1, le=1800)
     protected: tuple[str, ...] = Field(min_length=1)
+    licence: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+-]{1,60}$")] | None = (
+        None  # of the source, by SPDX
+    )
     source: TaskSource
 
 
 def load_task(directory: Path, sources: TaskSources) -> TaskBundle:
-    """The task with its trees.
+    """The task with its trees. Raises as `load_directory` does."""
+    return load_directory(directory, sources)[0]
+
+
+def load_directory(directory: Path, sources: TaskSources) -> tuple[TaskBundle, dict[str, bytes]]:
+    """The task with its trees, and the files of its directory that make no part of them.
 
     Raises InvalidTask listing every problem of the directory at once, each with its file and field; ImageRecipeFailed
     when the source can't be fetched.
@@ -84,7 +93,7 @@ def load_task(directory: Path, sources: TaskSources) -> TaskBundle:
         gold_digest=sha256_digest(files["gold.patch"]),
         soundness=task.soundness,
     )
-    return TaskBundle(
+    bundle = TaskBundle(
         entry=entry,
         prompt=files["prompt.md"].decode(),
         base=base,
@@ -94,6 +103,16 @@ def load_task(directory: Path, sources: TaskSources) -> TaskBundle:
         protected=task.protected,
         verify_seconds=task.verify_seconds,
     )
+    return bundle, {name: files[name] for name in KEPT if name in files}
+
+
+def read_task_file(data: bytes, where: str) -> TaskFile:
+    """A `task.toml` apart from its directory. Raises InvalidTask naming every field that is wrong."""
+    faults: list[str] = []
+    task = _parse_toml(Path(where), data, faults)
+    if task is None:
+        raise InvalidTask("\n".join(faults or [f"{where}: empty"]))
+    return task
 
 
 def _read_directory(directory: Path) -> dict[str, bytes]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -40,13 +42,8 @@ class FileSigner:
         Raises InvalidInput when others may read the file or it holds no Ed25519 key.
         """
         if not path.exists():
-            _generate(path)
-        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise InvalidInput(f"{path}: the signing key may be read by others", remedy=f"Run `chmod 600 {path}`.")
-        try:
-            private = load_pem_private_key(read_named(path, bytes_max=KEYS_BYTES_MAX), password=None)
-        except (ValueError, TypeError) as error:
-            raise InvalidInput(f"{path}: not an unencrypted PEM private key") from error
+            create_private(path, Ed25519PrivateKey.generate())
+        private = read_private(path)
         if not isinstance(private, Ed25519PrivateKey):
             raise InvalidInput(f"{path}: the key is not Ed25519")
         return cls(private)
@@ -72,9 +69,19 @@ def read_keys(path: Path) -> KeyRing:
         raise InvalidInput(f"{path}: {field_faults(error, whole='the file')[0]}") from error
 
 
-def _generate(path: Path) -> None:
-    """Write a new key all at once. When two processes race, the first one's key stays."""
-    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+def read_private(path: Path) -> PrivateKeyTypes:
+    """The private key in a PEM file. Raises OSError, or InvalidInput when others may read it or it holds no key."""
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InvalidInput(f"{path}: the private key may be read by others", remedy=f"Run `chmod 600 {path}`.")
+    try:
+        return load_pem_private_key(read_named(path, bytes_max=KEYS_BYTES_MAX), password=None)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{path}: not an unencrypted PEM private key") from error
+
+
+def create_private(path: Path, private: Ed25519PrivateKey | X25519PrivateKey) -> bool:
+    """Write a new key all at once; False when there is one. When two processes race, the first one's key stays."""
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".key-")  # mode 0600
     temporary = Path(name)
@@ -84,7 +91,8 @@ def _generate(path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.link(temporary, path)
+        return True
     except FileExistsError:
-        pass
+        return False
     finally:
         temporary.unlink()

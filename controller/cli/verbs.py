@@ -16,6 +16,7 @@ from controller.cli import (
     pool,
     price,
     release,
+    reveal,
     serve,
     status,
     task,
@@ -47,6 +48,7 @@ app.command()(release.settle)
 app.command()(analyse.analyse)
 app.command()(release.publish)
 app.command()(release.check)
+app.command()(reveal.reveal)
 app.add_typer(holdout.app, name="holdout")
 app.command()(price.price)
 app.add_typer(card.app, name="card")

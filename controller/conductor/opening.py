@@ -92,9 +92,9 @@ def in_flight(account: AttemptAccount) -> int:
 def launch_order(world: World, run: LogicalRun, attempt_id: AttemptId, generation: int) -> RunOrder:
     """Everything the run stage needs to carry the attempt out."""
     arm = world.manifest.arm(run.arm)
-    bundle = world.bundles[run.task]
+    brief = world.tasks.brief(run.task)
     context = LaunchContext(
-        prompt=bundle.prompt,
+        prompt=brief.prompt,
         base_url=BASE_URL,
         token=world.token("rt", attempt_id, generation),
         model=world.manifest.lane(arm.lane).model,
@@ -104,7 +104,7 @@ def launch_order(world: World, run: LogicalRun, attempt_id: AttemptId, generatio
     return RunOrder(
         attempt_id=attempt_id,
         image=arm.image,
-        workspace_tar=world.patches.base_commit_tar(bundle.base),
+        workspace_tar=world.patches.base_commit_tar(brief.base),
         contract=world.harnesses[arm.harness].launch(context),
         limits=world.manifest.sandbox_limits,
         artifact_limits=world.manifest.artifact_limits,

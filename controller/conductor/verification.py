@@ -10,20 +10,22 @@ from controller.destroy import destroy
 from controller.domain import bodies
 from controller.domain.ids import AttemptId
 from controller.domain.outcome import Gate, Verdict
-from controller.domain.plan import LogicalRun
+from controller.domain.plan import LogicalRun, TaskEntry
 from controller.domain.statement import StatementKind
 from controller.domain.tree_stream import HarvestedTree, parse_tree_stream
 from controller.errors import InvalidInput, SandboxLost, TreeRejected
 from controller.lease import lease, verifier_spec
 from controller.run.rules import TREE
 
+WITHHELD: Final = "withheld while the task is sealed"
 VERIFY_LEASES_MAX: Final = 3  # verification spends nothing, so a lost machine is simply replaced, within reason
 
 
 def verify_attempt(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
     """Write the verdict. A harvest that can't be parsed is a failed gate, not an error.
 
-    Raises SandboxLost when no verifier machine can be had: that is our trouble, and the round waits for us.
+    Raises SandboxLost when no verifier machine can be had, SealedKeyMissing when the task can't be opened for one: that
+    is our trouble, and the round waits for us.
     """
     attempt_id = AttemptId(attempt.attempt_id)
     harvested = _harvest(world, attempt_id)
@@ -43,23 +45,32 @@ def _judge_once(
     world: World, run: LogicalRun, attempt_id: AttemptId, harvested: HarvestedTree | str, lease_number: int
 ) -> tuple[Verdict, bytes] | None:
     """One verdict from one fresh machine; None when the machine was lost while it judged."""
-    bundle = world.bundles[run.task]
     spec = verifier_spec(
         attempt_id,
         generation=lease_number + (world.epoch - 1) * VERIFY_LEASES_MAX,
         limits=world.manifest.sandbox_limits,
         image=world.manifest.images["vm-verifier"],
         owner=world.owner,
-        verify_seconds=bundle.verify_seconds,
+        verify_seconds=world.tasks.brief(run.task).verify_seconds,
     )
     try:
         sandbox = lease(world.pool, world.journal, world.clock, spec)
         try:
-            return world.verify(sandbox, bundle, harvested, world.patches)
+            # Only now, and for this one verdict, are the hidden cases of a sealed task opened.
+            verdict, patch = world.verify(sandbox, world.tasks.bundle(run.task), harvested, world.patches)
+            return _public(world.manifest.task(run.task), verdict), patch
         except SandboxLost:
             return None
     finally:
         destroy(world.pool, world.journal, world.clock, spec.name, generation=spec.generation)
+
+
+def _public(task: TaskEntry, verdict: Verdict) -> Verdict:
+    """The verdict as the log, which is published, may tell it: names of files and cases are content of a sealed task."""
+    if task.sealed is None:
+        return verdict
+    gates = tuple(Gate(name=gate.name, passed=gate.passed, detail=WITHHELD) for gate in verdict.gates)
+    return verdict.model_copy(update={"gates": gates, "changed_paths": ()})
 
 
 def _machines_lost(world: World, run: LogicalRun) -> Verdict:
@@ -70,7 +81,7 @@ def _machines_lost(world: World, run: LogicalRun) -> Verdict:
         gates=(Gate(name="hidden-verifier", passed=False, detail=detail),),
         patch_digest=None,
         changed_paths=(),
-        soundness=world.bundles[run.task].entry.soundness,
+        soundness=world.manifest.task(run.task).soundness,
     )
 
 

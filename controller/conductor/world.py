@@ -23,6 +23,7 @@ from controller.ports.journal import Journal
 from controller.ports.ledger import Artifacts, Ledger
 from controller.ports.patches import PatchTool
 from controller.ports.pool import Pool, Sandbox
+from controller.ports.tasks import TaskContents
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
 
 Execute = Callable[[Sandbox, RunOrder], object]
@@ -39,7 +40,7 @@ class World:
     round_dir: Path
     manifest: HarnessRoundManifest
     manifest_digest: str
-    bundles: Mapping[str, TaskBundle]
+    tasks: TaskContents
     harnesses: Mapping[str, HarnessAdapter]
     journal: Journal
     pool: Pool

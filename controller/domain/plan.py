@@ -6,9 +6,9 @@ A protocol's manifest extends `RoundManifest` with what it alone needs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from controller.domain.ids import ArmId, Digest, LogicalRunId, Slug, TaskId, logical_run_id
 from controller.domain.instant import InstantMs
@@ -28,8 +28,16 @@ UPSTREAMS: Final[Mapping[str, str]] = {
 Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
+class SealedContent(Record):
+    """What is said of content that nobody may read yet."""
+
+    commitment: Digest  # the task's Merkle leaf hash; salted, so that no guess can be tried on it
+    runner_digest: Digest  # ciphertext of what the harness receives
+    verifier_digest: Digest  # ciphertext of what the verifier needs
+
+
 class TaskEntry(Record):
-    """One task as frozen: everything that decides its outcome, by digest."""
+    """One task as frozen: everything that decides its outcome, by digest; of a sealed task, by salted commitment."""
 
     id: Slug
     title: str
@@ -37,12 +45,24 @@ class TaskEntry(Record):
     cluster: Slug  # tasks on the same repository are not independent
     visibility: Visibility
     language: Literal["python", "node"]
-    task_digest: Digest  # the whole directory
-    prompt_digest: Digest
-    base_digest: Digest  # the tree the harness receives
-    verifier_digest: Digest
-    gold_digest: Digest
+    task_digest: Digest | None  # the whole directory
+    prompt_digest: Digest | None
+    base_digest: Digest | None  # the tree the harness receives
+    verifier_digest: Digest | None
+    gold_digest: Digest | None
     soundness: Literal["black-box", "in-process"]
+    sealed: SealedContent | None = None
+
+    @model_validator(mode="after")
+    def _content_is_named_once(self) -> Self:
+        plain = (self.task_digest, self.prompt_digest, self.base_digest, self.verifier_digest, self.gold_digest)
+        if self.sealed is None and None in plain:
+            raise ValueError("a task that is not sealed has all its digests")
+        if self.sealed is not None and any(plain):
+            raise ValueError("a sealed task has no digest of its content, which could be guessed")
+        if self.sealed is not None and self.visibility == "public":
+            raise ValueError("a public task is not sealed")
+        return self
 
 
 class Lane(Record):

@@ -12,6 +12,8 @@ from typing import Final
 
 from pydantic import Field
 
+from controller.domain.encoded import EncodedBytes
+from controller.domain.ids import sha256_digest
 from controller.domain.record import Record
 
 REGULAR: Final = "100644"
@@ -23,7 +25,7 @@ class TreeFile(Record):
     """One file: git's mode for it and its bytes (for a symlink, the target)."""
 
     mode: str = Field(pattern=r"^(100644|100755|120000)$")
-    data: bytes
+    data: EncodedBytes
 
 
 Tree = Mapping[str, TreeFile]
@@ -31,10 +33,15 @@ Tree = Mapping[str, TreeFile]
 
 def tree_digest(tree: Tree) -> str:
     """`sha256:<hex>` over mode, path and content digest of every file in byte order of the paths."""
+    return listing_digest({path: (file.mode, sha256_digest(file.data)) for path, file in tree.items()})
+
+
+def listing_digest(listing: Mapping[str, tuple[str, str]]) -> str:
+    """The digest of a tree of which only mode and content digest of each file are known."""
     total = hashlib.sha256()
-    for path in sorted(tree, key=lambda text: text.encode()):
-        entry = tree[path]
-        total.update(f"{entry.mode} {hashlib.sha256(entry.data).hexdigest()} ".encode() + path.encode() + b"\0")
+    for path in sorted(listing, key=lambda text: text.encode()):
+        mode, digest = listing[path]
+        total.update(f"{mode} {digest.removeprefix('sha256:')} ".encode() + path.encode() + b"\0")
     return f"sha256:{total.hexdigest()}"
 
 

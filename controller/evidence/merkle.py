@@ -24,7 +24,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 def root(leaves: Sequence[bytes]) -> bytes:
     """The root over the leaf data, 32 bytes."""
-    return _root([leaf_hash(leaf) for leaf in leaves])
+    return root_of_hashes([leaf_hash(leaf) for leaf in leaves])
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> tuple[bytes, ...]:
@@ -96,8 +96,8 @@ def _split(size: int) -> int:
     return 1 << ((size - 1).bit_length() - 1)
 
 
-def _root(hashes: Sequence[bytes]) -> bytes:
-    """Level by level; equal to the recursive definition, without its depth."""
+def root_of_hashes(hashes: Sequence[bytes]) -> bytes:
+    """The root over leaf hashes, where leaf data may not be known. Level by level, without the definition's depth."""
     if not hashes:
         return EMPTY_ROOT
     level = list(hashes)
@@ -112,14 +112,14 @@ def _path(hashes: Sequence[bytes], index: int) -> list[bytes]:
         return []
     k = _split(len(hashes))
     if index < k:
-        return [*_path(hashes[:k], index), _root(hashes[k:])]
-    return [*_path(hashes[k:], index - k), _root(hashes[:k])]
+        return [*_path(hashes[:k], index), root_of_hashes(hashes[k:])]
+    return [*_path(hashes[k:], index - k), root_of_hashes(hashes[:k])]
 
 
 def _subproof(hashes: Sequence[bytes], old_size: int, *, whole: bool) -> list[bytes]:
     if old_size == len(hashes):
-        return [] if whole else [_root(hashes)]
+        return [] if whole else [root_of_hashes(hashes)]
     k = _split(len(hashes))
     if old_size <= k:
-        return [*_subproof(hashes[:k], old_size, whole=whole), _root(hashes[k:])]
-    return [*_subproof(hashes[k:], old_size - k, whole=False), _root(hashes[:k])]
+        return [*_subproof(hashes[:k], old_size, whole=whole), root_of_hashes(hashes[k:])]
+    return [*_subproof(hashes[k:], old_size - k, whole=False), root_of_hashes(hashes[:k])]

@@ -10,9 +10,8 @@ from controller.domain.ids import ArmId, LogicalRunId, TaskId, attempt_id, logic
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.outcome import BLAME, RETRYABLE, EndKind
 from controller.errors import BundleRejected
-from controller.evidence.bundle import patch_name
 from controller.evidence.exhibits import Exhibits
-from controller.evidence.trails import AttemptTrail, RunTrail, Trails, machine_attempt
+from controller.evidence.trails import AttemptTrail, RunTrail, Trails, judged_patches, machine_attempt
 
 
 def check_runs(exhibits: Exhibits) -> str:
@@ -161,15 +160,14 @@ def _check_closing(trails: Trails, scheduled: Sequence[str]) -> None:
 
 
 def _check_patches(exhibits: Exhibits) -> int:
-    """Every patch file belongs to a verdict, and every judged patch is there with the digest that was judged."""
-    judged = {
-        patch_name(trail.attempt_id): verdict.verdict.patch_digest
-        for trail in exhibits.trails.attempts.values()
-        for verdict in trail.verdicts
-    }
+    """Every patch file belongs to a verdict, and every judged patch is there with the digest that was judged.
+
+    Patches of sealed tasks hold their content, and are disclosed with it.
+    """
+    judged = judged_patches(exhibits.manifest, exhibits.trails, sealed=False)
     present = {name for name in exhibits.files if name.startswith("patches/")}
     for name in sorted(present - judged.keys()):
-        raise BundleRejected(f"{name} belongs to no verdict")
+        raise BundleRejected(f"{name} belongs to no verdict on an open task")
     for name, digest in sorted(judged.items()):
         if digest is not None and (name not in present or sha256_digest(exhibits.files[name]) != digest):
             raise BundleRejected(f"{name} is missing or is not the patch that was judged")

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from controller.domain import bodies
+from controller.domain.plan import RoundManifest
 from controller.domain.statement import Statement, StatementKind
 from controller.errors import BundleRejected
+from controller.evidence.bundle import patch_name
 from controller.evidence.claims import claim
 
 
@@ -65,6 +67,18 @@ class Trails:
     stopped_by_operator: bool = False
     settlement: list[bodies.RoundSettled] = field(default_factory=list)
     closing: list[bodies.RoundClosed] = field(default_factory=list)
+
+
+def judged_patches(manifest: RoundManifest, trails: Trails, *, sealed: bool) -> dict[str, str | None]:
+    """Digest of every judged patch by its file's name: of sealed tasks, or of all others. Null when there was none."""
+    hidden = {task.id for task in manifest.tasks if task.sealed is not None}
+    chosen = {run.id for run in manifest.schedule if (run.task in hidden) is sealed}
+    return {
+        patch_name(trail.attempt_id): reached.verdict.patch_digest
+        for trail in trails.attempts.values()
+        if trail.run in chosen
+        for reached in trail.verdicts
+    }
 
 
 def fold(statements: Sequence[Statement]) -> Trails:

@@ -50,7 +50,8 @@ class RoundPlan(Record):
     kind: Literal["rehearsal", "measured"]
     seed: Annotated[str, StringConstraints(pattern=rf"^([0-9a-f]{{64}}|{GENERATE})$")]
     replicates: int = Field(ge=1, le=10)
-    tasks: tuple[RelativePath, ...] = Field(min_length=1)
+    tasks: tuple[RelativePath, ...] = ()
+    sealed: tuple[RelativePath, ...] = ()  # stores of sealed tasks, each as a whole
     arms: tuple[PlanArm, ...] = Field(min_length=2)
     lanes: tuple[Lane, ...] = Field(min_length=1)
     rate_card: RelativePath
@@ -89,11 +90,15 @@ def _schema_problems(error: Exception) -> list[str]:
     ]
 
 
-def _rows(raw: Mapping[str, Any], field: str) -> list[tuple[str, dict[str, Any]]]:
-    """The mappings in a list field with their places; whatever is malformed was already reported by the schema."""
+def _listed(raw: Mapping[str, Any], field: str) -> list[Any]:
+    """The items of a list field; whatever is malformed was already reported by the schema."""
     value = raw.get(field)
-    items = value if isinstance(value, list) else []
-    return [(f"{field}[{i}]", item) for i, item in enumerate(items) if isinstance(item, dict)]
+    return value if isinstance(value, list) else []
+
+
+def _rows(raw: Mapping[str, Any], field: str) -> list[tuple[str, dict[str, Any]]]:
+    """The mappings in a list field with their places."""
+    return [(f"{field}[{i}]", item) for i, item in enumerate(_listed(raw, field)) if isinstance(item, dict)]
 
 
 def _cross_problems(raw: Mapping[str, Any]) -> Iterator[str]:
@@ -110,8 +115,10 @@ def _cross_problems(raw: Mapping[str, Any]) -> Iterator[str]:
         if lane.get("observed_models") == []:
             yield f"{place}.observed_models: name at least one model the provider may answer as"
         yield from _provider_problems(raw.get("kind"), place, lane)
-    paths = raw.get("tasks") if isinstance(raw.get("tasks"), list) else []
-    for place, path in [*((f"tasks[{i}]", p) for i, p in enumerate(paths or [])), ("rate_card", raw.get("rate_card"))]:
+    if not raw.get("tasks") and not raw.get("sealed"):
+        yield "tasks: name at least one directory here, or a store of sealed tasks under `sealed`"
+    paths = [(f"{field}[{i}]", path) for field in ("tasks", "sealed") for i, path in enumerate(_listed(raw, field))]
+    for place, path in [*paths, ("rate_card", raw.get("rate_card"))]:
         if isinstance(path, str) and PurePosixPath(path).is_absolute():
             yield f"{place}: {path!r} must be relative to the plan, so that the plan means the same everywhere"
     if raw.get("kind") == "measured":

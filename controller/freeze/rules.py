@@ -89,6 +89,9 @@ def _task_problems(inputs: FreezeInputs) -> Iterator[str]:
         yield "tasks: none found"
     counts = Counter(task.id for task in inputs.tasks)
     yield from (f"tasks: id {name!r} appears {count} times" for name, count in counts.items() if count > 1)
+    for task in inputs.tasks:
+        if task.visibility == "sealed" and task.sealed is None:
+            yield f"tasks: {task.id} is to be sealed, so name its store under `sealed` (see `fairtrial task seal`)"
 
 
 def _arm_problems(inputs: FreezeInputs) -> Iterator[str]:

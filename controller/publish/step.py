@@ -21,6 +21,7 @@ from controller.evidence.envelope import INDEX_TYPE, check
 from controller.evidence.exhibits import Recompute
 from controller.evidence.log import checkpoint_of, leaves
 from controller.evidence.note import sign_checkpoint
+from controller.evidence.trails import fold, judged_patches
 from controller.ports.files import DurableFiles
 from controller.ports.signer import Signer
 from controller.publish import rules
@@ -72,7 +73,8 @@ def publish(
         report=records.report,
     )
     _refuse(manifest, [*gates])
-    release = _assemble(present, manifest, records, signer)
+    withheld = judged_patches(manifest, fold(records.statements), sealed=True)
+    release = _assemble({n: d for n, d in present.items() if n not in withheld}, manifest, records, signer)
     _refuse(manifest, [*rules.leaks(release, secrets=secrets, private_paths=private_paths)])
     newest = _newest(out)
     ring = KeyRing(keys=(signer.key,))

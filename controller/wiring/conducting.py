@@ -21,15 +21,15 @@ from controller.conductor.world import World
 from controller.domain.keys import KeyRing
 from controller.domain.plan import RoundManifest
 from controller.domain.statement import StatementKind
-from controller.domain.task import TaskBundle
-from controller.errors import DiskFull, InvalidInput, InvalidTask, MissingImage
+from controller.errors import DiskFull, InvalidInput, MissingImage
 from controller.harnesses import HARNESSES
 from controller.settings import Settings
 from controller.wiring.ledgers import ledger_of
 from controller.wiring.machines import image_digests, make_pool
+from controller.wiring.round_tasks import RoundTasks
 from controller.wiring.rounds import SECRET_FILE, OpenRound, read_round
 from controller.wiring.services import RoundServices
-from controller.wiring.tasks import load_bundle, task_directories
+from controller.wiring.tasks import task_directories
 from controller.wiring.tools import local_files, publisher
 
 SECRET_BYTES: Final = 32
@@ -39,21 +39,18 @@ SECRET_BYTES: Final = 32
 def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
     """Everything a round needs to run: its lock held, its services up, its tasks and images as frozen.
 
-    Nothing is leased or spent before all of it is in order. Raises PortOccupied, MissingImage, InvalidTask, DiskFull.
+    Nothing is leased or spent before all of it is in order. Raises PortOccupied, MissingImage, InvalidTask, DiskFull,
+    SealedKeyMissing.
     """
     found = read_round(round_dir)
     room = disk(settings.state_dir, settings.free_disk_bytes_min)
     if not room.ok:
         raise DiskFull(f"too little room to start: {room.detail}")
     _check_images(settings, found.manifest)
-    directories = task_directories(found.directory)
-    bundles = {
-        task.id: _bundle(settings, found.manifest, task.id, directories[task.id]) for task in found.manifest.tasks
-    }
-    scripts = {name: directory / "rehearsal.json" for name, directory in directories.items()}
+    tasks = RoundTasks(settings, found.manifest, task_directories(found.directory))
     with round_lock(found.directory):
         place = ledger_of(settings, found.directory, found.digest)
-        services = RoundServices(settings, found.directory, found.manifest, scripts, place)
+        services = RoundServices(settings, found.directory, found.manifest, tasks.scripts(), place)
         clock = SystemClock()
         with services.running():
             ledger = place.open(clock)
@@ -63,7 +60,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
                     round_dir=found.directory,
                     manifest=found.manifest,
                     manifest_digest=found.digest,
-                    bundles=bundles,
+                    tasks=tasks,
                     harnesses=HARNESSES,
                     journal=found.journal,
                     pool=make_pool(settings),
@@ -99,16 +96,6 @@ def _check_images(settings: Settings, manifest: RoundManifest) -> None:
             f"round {manifest.round_id} was frozen with other images than this machine has: {', '.join(wrong)}",
             remedy="Run `fairtrial images build` at the version that froze the round, or freeze a new round.",
         )
-
-
-def _bundle(settings: Settings, manifest: RoundManifest, task_id: str, directory: Path) -> TaskBundle:
-    bundle = load_bundle(settings, directory)
-    if bundle.entry != manifest.task(task_id):
-        raise InvalidTask(
-            f"task {task_id} in {directory} is not the one that was frozen",
-            remedy="Restore the task's directory; a changed task is a new round.",
-        )
-    return bundle
 
 
 def _secret(round_dir: Path) -> bytes:

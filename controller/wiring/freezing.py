@@ -21,6 +21,7 @@ from controller.freeze.plan import PlanArm, RoundPlan
 from controller.harnesses import HARNESSES, unknown_harness
 from controller.settings import Settings
 from controller.wiring.machines import require_images
+from controller.wiring.round_tasks import sealed_tasks
 from controller.wiring.tasks import load_bundle, remember_tasks
 from controller.wiring.tools import local_files, publisher
 
@@ -37,12 +38,14 @@ def freeze_plan(settings: Settings, plan_path: Path, out: Path) -> Frozen:
     card = read_rate_card(plan, plan_path)
     images = require_images(settings, MACHINES | {HARNESSES[arm.harness].image for arm in plan.arms})
     bundles = [load_bundle(settings, directory) for directory in directories]
+    stores = sealed_tasks(plan, plan_path)
     seed = SystemEntropy().token_bytes(32).hex() if plan.seed == "generate" else plan.seed
-    task_ids = [bundle.entry.id for bundle in bundles]
+    entries = [bundle.entry for bundle in bundles] + [task.entry for task, _ in stores]
+    task_ids = [entry.id for entry in entries]
     inputs = FreezeInputs(
         plan=plan,
         seed=seed,
-        tasks=tuple(bundle.entry for bundle in bundles),
+        tasks=tuple(entries),
         arms=tuple(_arm(arm, images) for arm in plan.arms),
         rate_card=card,
         images=images,
@@ -54,10 +57,12 @@ def freeze_plan(settings: Settings, plan_path: Path, out: Path) -> Frozen:
         launch_contracts={arm.id: _public_contract(plan, arm) for arm in plan.arms},
     )
     mute = [bundle.entry.id for bundle in bundles if bundle.rehearsal_json is None]
+    mute += [task.entry.id for task, _ in stores if not task.is_rehearsable]
     if plan.kind == "rehearsal" and mute:
         raise InvalidPlan(f"{plan_path.name}: tasks: no rehearsal.json in {', '.join(mute)}, so no model can play them")
     frozen = freeze(inputs, out, publisher(settings), SystemClock(), files=local_files())
-    remember_tasks(out, dict(zip(task_ids, directories, strict=True)))
+    places = [*directories, *(store.directory for _, store in stores)]
+    remember_tasks(out, dict(zip(task_ids, places, strict=True)))
     journal = SqlJournal.in_directory(out)
     body = RoundFrozen(manifest_digest=frozen.digest, corpus_root=frozen.manifest.corpus_root)
     journal.append(StatementKind.ROUND_FROZEN, plan.round_id, body, at=frozen.manifest.frozen_at)

@@ -36,8 +36,8 @@ def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
         files=local_files(),
         signer=publisher(settings),
         recompute=HarnessRoundRecompute(),
-        secrets=_secrets(settings, found),
-        private_paths=[str(settings.project), str(Path.home()), str(found.directory)],
+        secrets=secrets_of(settings, found),
+        private_paths=private_paths(settings, found),
     )
     return published.path
 
@@ -52,7 +52,12 @@ def _accounts(settings: Settings, found: OpenRound) -> list[AttemptAccount]:
         ledger.close()
 
 
-def _secrets(settings: Settings, found: OpenRound) -> list[bytes]:
+def private_paths(settings: Settings, found: OpenRound) -> list[str]:
+    """Paths of this machine that must not leave."""
+    return [str(settings.project), str(Path.home()), str(found.directory)]
+
+
+def secrets_of(settings: Settings, found: OpenRound) -> list[bytes]:
     """Values that must not leave: what the run-scoped tokens derive from, our signing key, and every provider key."""
     paths = [found.directory / SECRET_FILE, settings.keys_dir / "publisher.pem"]
     providers = settings.keys_dir / "providers.json"

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ from controller.settings import Settings
 from controller.wiring.ledgers import LedgerPlace
 
 LONGEST_SOCKET: Final = "results.sock"
+SCRIPTS: Final = "scripts"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]+")
 
 
@@ -39,13 +41,13 @@ class RoundServices:
         settings: Settings,
         round_dir: Path,
         manifest: RoundManifest,
-        scripts: dict[str, Path],
+        scripts: Mapping[str, str],
         ledger: LedgerPlace,
     ) -> None:
         self._settings = settings
         self._round_dir = round_dir
         self._manifest = manifest
-        self._scripts = scripts
+        self._scripts = scripts  # what the scripted model plays, by task
         self._ledger = ledger
         self._sockets = runtime_directory(settings, round_dir)
         self.directory = round_dir / "services"
@@ -84,8 +86,11 @@ class RoundServices:
         self.directory.mkdir(mode=0o700, exist_ok=True)
         services = self._services()
         try:
-            for service in services:
-                service.start()
+            try:
+                for service in services:
+                    service.start()
+            finally:
+                self._forget_scripts()
             yield
         except FairtrialError:
             _stop(services)
@@ -116,8 +121,19 @@ class RoundServices:
         return RehearsalConfig(
             socket=str(self._sockets / "model.sock"),
             chance_seed=self._manifest.seed,
-            scripts={task: str(path) for task, path in self._scripts.items()},
+            scripts={task: str(self._write_script(task, text)) for task, text in self._scripts.items()},
         )
+
+    def _write_script(self, task: str, text: str) -> Path:
+        """Readable by its owner only, and only until the model has read it: a sealed task's script is its content."""
+        directory = self._sockets / SCRIPTS
+        directory.mkdir(mode=0o700, exist_ok=True)
+        path = directory / f"{task}.json"
+        path.write_text(text)
+        return path
+
+    def _forget_scripts(self) -> None:
+        shutil.rmtree(self._sockets / SCRIPTS, ignore_errors=True)
 
     def _ours(self, name: str, config: MeterConfig | ResultsConfig | RehearsalConfig) -> Service:
         path = self._write(name, config)

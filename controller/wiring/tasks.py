@@ -34,13 +34,13 @@ def load_bundle(settings: Settings, directory: Path) -> TaskBundle:
 
 
 def remember_tasks(round_dir: Path, directories: dict[str, Path]) -> None:
-    """Where the frozen tasks lie on this machine; their digests are in the manifest."""
+    """Where the frozen tasks lie on this machine (a sealed one: in which store); their digests are in the manifest."""
     text = json.dumps({name: str(path) for name, path in sorted(directories.items())}, indent=2)
     (round_dir / DIRECTORIES).write_text(text)
 
 
 def task_directories(round_dir: Path) -> dict[str, Path]:
-    """The directory of every task of the round."""
+    """The directory of every public task of the round, and the store of every sealed one."""
     try:
         return {name: Path(path) for name, path in json.loads(read_named(round_dir / DIRECTORIES)).items()}
     except (OSError, ValueError, AttributeError) as error:
