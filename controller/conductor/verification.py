@@ -66,7 +66,7 @@ def _judge_once(
 
 
 def _public(task: TaskEntry, verdict: Verdict) -> Verdict:
-    """The verdict as the log, which is published, may tell it: names of files and cases are content of a sealed task."""
+    """The verdict as the log, which is published, may tell it: names of files and cases are a sealed task's content."""
     if task.sealed is None:
         return verdict
     gates = tuple(Gate(name=gate.name, passed=gate.passed, detail=WITHHELD) for gate in verdict.gates)

@@ -86,10 +86,10 @@ STORIES: Mapping[int, tuple[Try, ...]] = {
 }
 
 
-def inputs(*, replicates: int = 2) -> FreezeInputs:
-    """What a conductor would gather for the plan of two tasks and two arms."""
+def inputs(*, replicates: int = 2, given: Sequence[TaskEntry] = (), round_id: str = "small") -> FreezeInputs:
+    """What a conductor would gather for the plan of two tasks, or those given, and two arms."""
     plan = RoundPlan(
-        round_id="small",
+        round_id=round_id,
         title="A small round",
         protocol="harness-round",
         kind="rehearsal",
@@ -100,7 +100,7 @@ def inputs(*, replicates: int = 2) -> FreezeInputs:
         lanes=(Lane(id="lane", provider="rehearsal", model="m-1", observed_models=("m-1",)),),
         rate_card="card.json",
     )
-    tasks = tuple(_task(name) for name in ("first", "second"))
+    tasks = tuple(given) or tuple(_task(name) for name in ("first", "second"))
     return FreezeInputs(
         plan=plan,
         seed=SEED,
@@ -109,7 +109,7 @@ def inputs(*, replicates: int = 2) -> FreezeInputs:
         rate_card=CARD,
         images={"harness-codex": digest("image"), "vm-runner": digest("runner"), "vm-verifier": digest("verifier")},
         network_policy_digest=digest("flows"),
-        schedule=allocation([t.id for t in tasks], ["alpha", "beta"], replicates, seed=SEED, round_id="small"),
+        schedule=allocation([t.id for t in tasks], ["alpha", "beta"], replicates, seed=SEED, round_id=round_id),
         software="fairtrial test",
         launch_contracts={arm.id: LaunchContract(argv=("codex",), env={}, files={}) for arm in plan.arms},
     )

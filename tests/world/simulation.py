@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,18 +26,20 @@ from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContext, LaunchContract
 from controller.domain.limits import SandboxLimits
 from controller.domain.outcome import EndKind, Gate, SelfReport, Verdict
+from controller.domain.plan import TaskEntry
 from controller.domain.receipt import RunOrder
 from controller.domain.statement import StatementKind
-from controller.domain.task import TaskBundle
+from controller.domain.task import TaskBrief, TaskBundle
 from controller.domain.tree import Tree, TreeFile
 from controller.domain.tree_stream import HarvestedTree
 from controller.domain.usage import RequestState, Usage
 from controller.errors import SandboxLost
 from controller.evidence.canonical import canonical
-from controller.freeze import Frozen, freeze
+from controller.freeze import FreezeInputs, Frozen, freeze
 from controller.ports.ledger import RequestEnd
 from controller.ports.patches import Patch, PatchTool
 from controller.ports.pool import Sandbox
+from controller.ports.tasks import TaskContents
 from controller.run import artifact_sizes
 from controller.run.probes import PROBES
 from controller.run.rules import expected_walls
@@ -116,6 +118,30 @@ class FakeHarness:
         return SelfReport(usd=self._says)
 
 
+class OpenTasks:
+    """The TaskContents port: tasks with next to nothing in them."""
+
+    def __init__(self, entries: Sequence[TaskEntry]) -> None:
+        self._bundles = {
+            entry.id: TaskBundle(
+                entry=entry,
+                prompt="mend it",
+                base={"a.py": TreeFile(mode="100644", data=b"1\n")},
+                verifier={},
+                gold_patch=b"",
+                rehearsal_json=None,
+                protected=(),
+            )
+            for entry in entries
+        }
+
+    def brief(self, task: str) -> TaskBrief:
+        return self._bundles[task]
+
+    def bundle(self, task: str) -> TaskBundle:
+        return self._bundles[task]
+
+
 class NoPatches:
     """The PatchTool port for attempts whose trees nobody looks at."""
 
@@ -144,11 +170,13 @@ class Simulation:
         lingers: Callable[[str, int], bool] = lambda run, sequence: False,
         says: str | None = None,
         caps: Caps | None = None,
+        given: FreezeInputs | None = None,
+        tasks: TaskContents | None = None,
     ) -> None:
         self.clock = StepClock(recorded_round.START)
         self.signer = FixedSigner()
         self.directory = directory / "round"
-        inputs = recorded_round.inputs(replicates=replicates)
+        inputs = given or recorded_round.inputs(replicates=replicates)
         self.frozen: Frozen = freeze(inputs, self.directory, self.signer, self.clock, files=LocalFiles())
         authorize(
             self.directory,
@@ -169,6 +197,7 @@ class Simulation:
         self.ended: set[str] = set()
         self._end, self._passes, self._observed, self._loses = end, passes, observed, loses
         self._says, self._lingers = says, lingers
+        self.tasks = tasks or OpenTasks(self.frozen.manifest.tasks)
         self._names: dict[str, tuple[str, int]] = {}
 
     def world(self, effects: Effects | None = None) -> World:
@@ -180,7 +209,7 @@ class Simulation:
             round_dir=self.directory,
             manifest=self.frozen.manifest,
             manifest_digest=self.frozen.digest,
-            bundles={task.id: _bundle(task) for task in self.frozen.manifest.tasks},
+            tasks=self.tasks,
             harnesses={arm.harness: adapter for arm in self.frozen.manifest.arms},
             journal=watch.watch(self.journal, EFFECTS["journal"]),
             pool=watch.watch(self.pool, EFFECTS["pool"]),
@@ -323,18 +352,6 @@ class Simulation:
             ),
             patch,
         )
-
-
-def _bundle(task: Any) -> TaskBundle:
-    return TaskBundle(
-        entry=task,
-        prompt="mend it",
-        base={"a.py": TreeFile(mode="100644", data=b"1\n")},
-        verifier={},
-        gold_patch=b"",
-        rehearsal_json=None,
-        protected=(),
-    )
 
 
 def _receipt(name: str, limits: SandboxLimits) -> bytes:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import io
 import json
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,85 +14,37 @@ from pydantic import ValidationError
 
 from controller.adapters.archive_tree import read_archive
 from controller.adapters.corpus_fs import load_task
-from controller.adapters.git_patch import GitPatches
 from controller.adapters.strict_toml import strict_toml
 from controller.adapters.task_sources import TaskSource, TaskSources
 from controller.domain.tree import EXECUTABLE, REGULAR
 from controller.errors import ImageRecipeFailed, InvalidTask
 from controller.settings import read_settings
 from controller.wiring.tasks import load_bundle
-from tests.world.tasks import PYTHON_DRIVER, PYTHON_RIGHT, PYTHON_WRONG, file
+from tests.world.task_directory import RELEASE, archive, write_task
+from tests.world.tasks import PYTHON_WRONG
 
 CORPUS = Path(__file__).parents[3] / "corpus"
-
-
-def archive(members: dict[str, bytes], *, edit: Callable[[tarfile.TarInfo], None] | None = None) -> bytes:
-    """A release archive; `edit` may change each entry's header."""
-    output = io.BytesIO()
-    with tarfile.open(fileobj=output, mode="w:gz") as tar:
-        for name, data in members.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            if edit:
-                edit(entry)
-            tar.addfile(entry, io.BytesIO(data) if entry.isreg() else None)
-    return output.getvalue()
-
-
-RELEASE = archive({"ordinals-1/ordinals.py": PYTHON_RIGHT.encode(), "ordinals-1/manual/a.txt": b"long"})
 
 
 @pytest.fixture
 def task(tmp_path: Path) -> Path:
     """A well-formed task directory whose source lies in the cache already."""
-    directory = tmp_path / "ordinals"
-    (directory / "verifier").mkdir(parents=True)
-    right, wrong = {"ordinals.py": file(PYTHON_RIGHT)}, {"ordinals.py": file(PYTHON_WRONG)}
-    (directory / "bug.patch").write_bytes(GitPatches().make_patch(right, wrong).data)
-    (directory / "gold.patch").write_bytes(GitPatches().make_patch(wrong, right).data)
-    (directory / "prompt.md").write_text("Repair it.\n")
-    (directory / "verifier" / "driver.py").write_bytes(PYTHON_DRIVER)
-    (directory / "verifier" / "cases.json").write_text('{"cases": []}')
-    digest = hashlib.sha256(RELEASE).hexdigest()
-    (directory / "task.toml").write_text(
-        f"""schema = "fairtrial.task/1"
-id = "ordinals"
-title = "Ordinals"
-stratum = "sample"
-cluster = "ordinals"
-visibility = "public"
-language = "python"
-soundness = "black-box"
-verify_seconds = 20
-protected = ["tests/**"]
-[source]
-kind = "pypi"
-name = "ordinals"
-version = "1"
-file = "ordinals-1.tar.gz"
-sha256 = "{digest}"
-drop = ["manual/**"]
-"""
-    )
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache / hashlib.sha256(digest.encode()).hexdigest()).write_bytes(RELEASE)
-    return directory
+    return write_task(tmp_path)
 
 
 def load(directory: Path) -> object:
-    return load_task(directory, TaskSources(directory.parent / "cache"))
+    return load_task(directory, TaskSources(directory.parent / "sources"))
 
 
 def test_a_task_is_loaded_with_its_trees(task: Path) -> None:
-    bundle = load_task(task, TaskSources(task.parent / "cache"))
+    bundle = load_task(task, TaskSources(task.parent / "sources"))
     assert {path: content.data.decode() for path, content in bundle.base.items()} == {"ordinals.py": PYTHON_WRONG}
     assert bundle.verifier.keys() == {"driver.py", "cases.json"}
     assert (bundle.entry.id, bundle.entry.language, bundle.rehearsal_json) == ("ordinals", "python", None)
 
 
 def test_the_task_digest_covers_every_file(task: Path) -> None:
-    sources = TaskSources(task.parent / "cache")
+    sources = TaskSources(task.parent / "sources")
     before = load_task(task, sources).entry
     (task / "prompt.md").write_text("Repair it now.\n")
     after = load_task(task, sources).entry
@@ -156,7 +106,7 @@ def test_links_in_a_task_directory_are_refused(task: Path) -> None:
 def test_a_cached_release_that_was_changed_is_not_used(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/none")
     monkeypatch.setenv("PIP_RETRIES", "0")
-    for kept in (task.parent / "cache").iterdir():
+    for kept in (task.parent / "sources").iterdir():
         kept.write_bytes(RELEASE + b"x")
     with pytest.raises(ImageRecipeFailed, match="task ordinals: source pypi ordinals 1: could not be fetched"):
         load(task)
@@ -243,7 +193,6 @@ def test_hidden_cases_that_no_judge_can_read_are_refused_before_a_machine_is_lea
     text: str, task: Path, tmp_path: Path
 ) -> None:
     (task / "verifier" / "cases.json").write_bytes(text.encode("latin-1"))
-    (tmp_path / "sources").symlink_to(tmp_path / "cache")
     chosen = read_settings({"FAIRTRIAL_STATE_DIR": str(tmp_path)})
     with pytest.raises(InvalidTask, match=r"verifier/cases\.json"):
         load_bundle(chosen, task)
