@@ -39,10 +39,11 @@ def task_entry(task: str) -> TaskEntry:
         visibility="public",
         language="python",
         soundness="black-box",
-        **{
-            name: digest(f"{task} {name}")
-            for name in ("task_digest", "prompt_digest", "base_digest", "verifier_digest", "gold_digest")
-        },
+        task_digest=digest(f"{task} task_digest"),
+        prompt_digest=digest(f"{task} prompt_digest"),
+        base_digest=digest(f"{task} base_digest"),
+        verifier_digest=digest(f"{task} verifier_digest"),
+        gold_digest=digest(f"{task} gold_digest"),
     )
 
 

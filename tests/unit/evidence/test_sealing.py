@@ -165,7 +165,7 @@ def test_a_ciphertext_of_something_else_is_refused_at_every_depth_of_the_exchang
         OPEN[part](exchanged.model_copy(update={"keys": keys}), other_parts[part], openers[part])
 
 
-@pytest.mark.parametrize(("part", "taken"), itertools.permutations(PARTS, 2))
+@pytest.mark.parametrize(("part", "taken"), list(itertools.permutations(PARTS, 2)))
 def test_parts_of_one_task_do_not_pass_for_one_another(part: Part, taken: Part) -> None:
     """The curator can open all three, so only what is authenticated beside the content tells them apart."""
     task, parts = sealed_task()

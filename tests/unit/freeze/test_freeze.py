@@ -11,12 +11,14 @@ from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
 from controller.errors import BadSignature, InvalidInput, InvalidPlan, NotCanonical, RoundNotFound
 from controller.evidence import merkle
-from controller.evidence.corpus import corpus_leaf
+from controller.evidence.canonical import canonical
+from controller.evidence.corpus import corpus_leaf, corpus_root
 from controller.freeze import FreezeInputs, freeze, load_frozen
 from controller.freeze.rules import manifest_of
 from controller.protocols.harness_round.manifest import HarnessRoundManifest
 from tests.world.clock import StepClock
 from tests.world.recorded_round import START, digest, inputs
+from tests.world.sealed import sealed_task
 from tests.world.signer import FixedSigner
 
 SIGNER = FixedSigner()
@@ -148,6 +150,20 @@ def test_a_lane_that_the_meter_can_not_forward_is_refused() -> None:
     lane = given.plan.lanes[0].model_copy(update={"provider": "acme"})
     text = _problem(given.model_copy(update={"plan": given.plan.model_copy(update={"lanes": (lane,)})}))
     assert "lanes.lane.provider: the meter forwards to anthropic, gemini, openai, not to 'acme'" in text
+
+
+def test_a_task_that_is_to_be_sealed_is_not_frozen_with_its_digests() -> None:
+    first, second = inputs().tasks
+    text = _problem(_with(tasks=(first.model_copy(update={"visibility": "sealed"}), second)))
+    assert "tasks: first is to be sealed, so name its store under `sealed`" in text
+
+
+def test_a_manifest_on_sealed_tasks_holds_their_commitments_and_no_digest() -> None:
+    entries = [sealed_task(name)[0].entry for name in ("hidden", "other")]
+    manifest = manifest_of(inputs(given=entries), at=START)
+    again = HarnessRoundManifest.model_validate_json(canonical(manifest))
+    assert again.tasks == tuple(entries)
+    assert again.corpus_root == corpus_root(entries)
 
 
 def test_a_measured_round_keeps_the_fixed_limits_and_three_repeats() -> None:

@@ -157,3 +157,30 @@ def test_a_bad_rate_card_is_named(tmp_path: Path) -> None:
         read_rate_card(plan, tmp_path / "PLAN.yaml")
     with pytest.raises(InvalidPlan, match=r"none\.yaml"):
         read_plan(tmp_path / "none.yaml")
+
+
+def _tasks(text: str) -> bytes:
+    """The demo plan with other tasks."""
+    before, rest = DEMO.read_text().split("tasks:\n", 1)
+    return f"{before}{text}\narms:{rest.split('arms:', 1)[1]}".encode()
+
+
+def test_a_plan_names_directories_of_tasks_or_stores_of_sealed_ones_or_both() -> None:
+    assert parse_plan(_tasks("sealed: [a, b]"), "p").sealed == ("a", "b")
+    both = parse_plan(_tasks("tasks: [c]\nsealed: [a]"), "p")
+    assert (both.tasks, both.sealed) == (("c",), ("a",))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "tasks: name at least one directory here, or a store of sealed tasks"),
+        ("tasks: []\nsealed: []", "tasks: name at least one directory here"),
+        ("sealed: [/store]", r"sealed\[0\]: '/store' must be relative"),
+        ("sealed: store", "sealed: Input should be a valid"),
+        ("sealed: ['']", r"sealed\[0\]: String should have at least 1"),
+    ],
+)
+def test_a_plan_without_usable_tasks_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidPlan, match=said):
+        parse_plan(_tasks(text), "p")

@@ -257,6 +257,12 @@ def _claim_gold(index: dict[str, Any], files: Files) -> None:
     _task(index)["files"]["gold.patch"] = WRONG
 
 
+def _rename(index: dict[str, Any], files: Files) -> None:
+    _task(index)["opening"]["id"] = "daleths"
+    for name in [name for name in files if name.startswith("tasks/deltas/")]:
+        files[name.replace("deltas", "daleths")] = files.pop(name)
+
+
 def _hide_base(index: dict[str, Any], files: Files) -> None:
     _task(index)["base_disclosed"] = False
     del files["tasks/deltas/base.json"], files["tasks/deltas/bug.patch"]
@@ -271,7 +277,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any], Files], object], str]] = {
     "a task kept back": (_drop_task, "task omegas is missing"),
     "a task twice": (lambda i, f: i["tasks"].append(_task(i)), "not in order, each of them once"),
     "another order": (lambda i, f: i["tasks"].reverse(), "not in order"),
-    "a task of no round": (lambda i, f: _task(i)["opening"].update(id="zetas"), "task deltas is missing"),
+    "a task of no round": (_rename, "task daleths was never sealed in this round"),
     "another gold patch": (_claim_gold, "its (task|gold)_digest does not follow"),
     "the gold patch": (lambda i, f: f.update({"tasks/deltas/gold.patch": b""}), r"gold\.patch is missing, or was not"),
     "a verifier kept back": (lambda i, f: f.pop("tasks/omegas/verifier/cases.json"), r"cases\.json is missing"),

@@ -109,13 +109,6 @@ def test_the_same_id_in_two_places_is_refused(plan: Path, site: Site) -> None:
         freezing.freeze_plan(site.settings, plan, site.directory / "round")
 
 
-def test_a_sealed_task_is_not_frozen_from_its_directory(plan: Path, site: Site) -> None:
-    write_task(site.directory / "state", "open", visibility="sealed")
-    plan.write_text(PLAN.replace("sealed: [store]", "tasks: [state/open]"))
-    with pytest.raises(InvalidPlan, match="open is to be sealed, so name its store"):
-        freezing.freeze_plan(site.settings, plan, site.directory / "round")
-
-
 def test_a_machine_without_keys_checks_a_bundle(closed: Site) -> None:
     for key in closed.keys.glob("sealed-*"):
         key.unlink()
