@@ -82,7 +82,7 @@ def read_private(path: Path) -> PrivateKeyTypes:
 def create_private(path: Path, private: Ed25519PrivateKey | X25519PrivateKey) -> bool:
     """Write a new key all at once; False when there is one. When two processes race, the first one's key stays."""
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".key-")  # mode 0600
     temporary = Path(name)
     try:

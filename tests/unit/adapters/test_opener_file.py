@@ -15,6 +15,7 @@ def test_a_key_is_its_owners_alone_and_its_public_half_lies_beside_it(tmp_path: 
     path = tmp_path / "keys" / "runner.pem"
     made = FileOpener.create(path, "runner")
     assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
     assert sorted(p.name for p in path.parent.iterdir()) == ["runner.pem", "runner.pub.json"]
     assert read_recipient(path.with_suffix(".pub.json")) == made.key
     again = FileOpener.open(path, "runner")
