@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
+from controller.adapters.files_durable import LocalFiles
 from controller.cli.__main__ import main
+from controller.conductor.recompute import HarnessRoundRecompute
+from controller.domain.ids import sha256_digest
 from controller.domain.statement import StatementKind
 from controller.errors import BundleRejected, InvalidInput, InvalidPlan, InvalidTask, SealedKeyMissing
+from controller.evidence import bundle
 from controller.evidence.canonical import dumps, loads
+from controller.evidence.check import examine
 from controller.wiring import freezing
 from controller.wiring.rounds import read_round
 from tests.world.sealed_site import NAMES, Site, let_rehearsals_have_them, run
+from tests.world.signer import FixedSigner
 from tests.world.simulation import started
 from tests.world.task_directory import write_task
 
@@ -195,3 +201,19 @@ def test_the_bundle_holds_nothing_of_a_sealed_task(closed: Site) -> None:
     for path in closed.bundle.iterdir():
         for content in (b"a.py", b"as arranged", b"patch of", b"Repair it"):
             assert content not in path.read_bytes(), path.name
+
+
+def test_a_bundle_that_holds_a_patch_of_a_sealed_task_is_refused(closed: Site) -> None:
+    files = LocalFiles().read_directory(closed.bundle, bytes_max=2**30)
+    index = files.pop(bundle.INDEX)
+    patch = next((closed.round / "patches").iterdir())
+    signer = FixedSigner()
+    digest = sha256_digest(files[bundle.MANIFEST])
+    leaking = {**files, f"patches/{patch.name}": patch.read_bytes()}
+    for content, passes in ((files, True), (leaking, False)):
+        built = bundle.build(content, signer, round_id="small", manifest_digest=digest)
+        report = examine(built, HarnessRoundRecompute(), keys=signer.ring)
+        assert report.passed is passes
+    failed = next(step for step in report.steps if step.passed is False)
+    assert (failed.number, "belongs to no verdict on an open task" in failed.detail) == (6, True)
+    assert bundle.build(files, signer, round_id="small", manifest_digest=digest)[bundle.INDEX] == index
