@@ -72,6 +72,9 @@ def _outcome_problems(row: LogicalRunRow) -> Iterator[str]:
         yield "wall_ms: may be null only for a missing or an invalid run"
     if row.outcome in ("success", "failure") and not row.attempts:
         yield "attempts: a run that was scored has at least one"
+    for place, attempt in enumerate(row.attempts):
+        if attempt.would_have_passed and (attempt.end is EndKind.NORMAL or attempt.verified is False):
+            yield f"attempts[{place}].would_have_passed: only of a patch that passes, after an end that is not normal"
 
 
 def _version_problems(row: LogicalRunRow) -> Iterator[str]:

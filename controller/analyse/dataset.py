@@ -7,8 +7,9 @@ the two never differ.
 from __future__ import annotations
 
 import json
-import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
+from io import BytesIO
 from itertools import islice, product
 from typing import Any, Final, NoReturn
 
@@ -17,13 +18,16 @@ from pydantic import ValidationError
 from controller.analyse.contradictions import contradictions
 from controller.analyse.plan import PlanInputs
 from controller.domain.dataset import USD, LogicalRunRow
+from controller.domain.names import look
 from controller.domain.record import field_faults
 from controller.domain.words import numbered
 from controller.errors import InvalidInput
 
 BYTES_MAX: Final = 512 * 2**20
+LINE_BYTES_MAX: Final = 2**20  # one logical run, with every attempt and ten thousand charges
 BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 PROBLEMS_SHOWN_MAX: Final = 50  # more than anyone mends in one go; the rest is counted
+PROBLEMS_READ_MAX: Final = 1_000  # a file of so many is none of ours, and may hold hundreds of millions
 
 
 def parse_dataset(data: bytes, *, name: str = "dataset.jsonl") -> tuple[LogicalRunRow, ...]:
@@ -38,16 +42,16 @@ def parse_dataset(data: bytes, *, name: str = "dataset.jsonl") -> tuple[LogicalR
         raise InvalidInput(f"{name}:1: begins with a byte order mark; save the file as UTF-8 without one")
     rows: list[LogicalRunRow] = []
     problems: list[str] = []
-    lines = data.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    for number, line in enumerate(lines, start=1):
-        found, row = _parse_line(line)
+    for number, line in enumerate(BytesIO(data), start=1):
+        found, row = _parse_line(line.removesuffix(b"\n"))
         problems.extend(f"{name}:{number}: {problem}" for problem in found)
         if row is not None:
             problems.extend(f"{name}:{number}: {problem}" for problem in contradictions(row))
             rows.append(row)
-    if not lines:
+        if len(problems) >= PROBLEMS_READ_MAX:
+            problems[PROBLEMS_SHOWN_MAX - 1 :] = [f"{name}:{number}: more problems than anyone mends; read no further"]
+            break
+    if not data:
         problems.append(f"{name}: the dataset has no rows")
     refuse(problems)
     refuse([*_same_to_the_eye(rows, name)])
@@ -74,23 +78,34 @@ def check_rows(rows: Sequence[LogicalRunRow], plan: PlanInputs, *, name: str = "
         problems.extend(f"{where}: {fault}" for fault in _beyond_this_protocol(row))
         key = (row.task, row.arm, row.replicate)
         if key in first_line:
-            problems.append(f"{where}: {_name(key)} appears twice, first on line {first_line[key]}")
+            problems.append(f"{where}: {run_name(key)} appears twice, first on line {first_line[key]}")
         first_line.setdefault(key, number)
-    problems.extend(_absent(first_line.keys(), plan, name))
+    told = "is predeclared but has no row; a run that never happened is `missing`"
+    problems.extend(absent(first_line.keys(), plan.tasks, plan.arms, plan.replicates, f"{name}: ", told))
     problems.extend(mixtures(rows, name))
     refuse(problems)
 
 
-def _absent(present: Set[tuple[str, str, int]], plan: PlanInputs, name: str) -> Iterator[str]:
-    """The predeclared runs without a row: the first ones by name. Rows of many ids can predeclare billions of runs."""
-    arms, tasks = set(plan.arms), set(plan.tasks)
-    predeclared = len(tasks) * len(arms) * plan.replicates
-    absent = predeclared - sum(t in tasks and a in arms and r <= plan.replicates for t, a, r in present)
-    if absent > PROBLEMS_SHOWN_MAX:
-        yield f"{name}: {absent:,} of {predeclared:,} predeclared runs have no row; the first of them follow"
-    keys = product(plan.tasks, plan.arms, range(1, plan.replicates + 1))
-    for key in islice((key for key in keys if key not in present), min(absent, PROBLEMS_SHOWN_MAX)):
-        yield f"{name}: {_name(key)} is predeclared but has no row; a run that never happened is `missing`"
+def absent(
+    present: Set[tuple[str, str, int]],
+    tasks: Sequence[str],
+    arms: Sequence[str],
+    replicates: int,
+    where: str,
+    told: str,
+) -> Iterator[str]:
+    """The predeclared runs without a row: the first ones by name. Rows of many ids can predeclare billions of runs.
+
+    A run is task, arm and replicate; `told` is what to say of an absent one.
+    """
+    known_tasks, known_arms = set(tasks), set(arms)
+    predeclared = len(known_tasks) * len(known_arms) * replicates
+    missing = predeclared - sum(t in known_tasks and a in known_arms and r <= replicates for t, a, r in present)
+    if missing > PROBLEMS_SHOWN_MAX:
+        yield f"{where}{missing:,} of {predeclared:,} predeclared runs have no row; the first of them follow"
+    keys = product(tasks, arms, range(1, replicates + 1))
+    for key in islice((key for key in keys if key not in present), min(missing, PROBLEMS_SHOWN_MAX)):
+        yield f"{where}{run_name(key)} {told}"
 
 
 def _beyond_this_protocol(row: LogicalRunRow) -> Iterator[str]:
@@ -105,7 +120,8 @@ def _beyond_this_protocol(row: LogicalRunRow) -> Iterator[str]:
         yield f"challenge: a planted {row.challenge} case is no run of this protocol"
 
 
-def _name(key: tuple[str, str, int]) -> str:
+def run_name(key: tuple[str, str, int]) -> str:
+    """`<task>.<arm>.r<replicate>`."""
     return f"{key[0]}.{key[1]}.r{key[2]}"
 
 
@@ -120,12 +136,16 @@ def refuse(problems: Sequence[str]) -> None:
 def _parse_line(line: bytes) -> tuple[list[str], LogicalRunRow | None]:
     if not line.strip():
         return ["blank line"], None
+    if len(line) > LINE_BYTES_MAX:
+        return [f"longer than {LINE_BYTES_MAX // 2**20} MiB, which no logical run needs"], None
     twice: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [key for key, _ in pairs]
-        twice.extend(f"key {key!r} is given twice" for key in sorted({key for key in names if names.count(key) > 1}))
-        return dict(pairs)
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            twice.extend(f"key {key!r} is given twice" for key, count in sorted(counts.items()) if count > 1)
+        return found
 
     def no_number(text: str) -> NoReturn:
         raise ValueError(f"{text} is no JSON number")
@@ -179,15 +199,14 @@ def mixtures(rows: Sequence[LogicalRunRow], name: str) -> Iterator[str]:
 
 
 def _same_to_the_eye(rows: Sequence[LogicalRunRow], name: str) -> Iterator[str]:
-    """Ids that differ only in their Unicode form: two arms to a program, and one to everybody who reads the report."""
+    """Ids that differ only in Unicode form or spaces: two arms to a program, and one to whoever reads the report."""
     first: dict[tuple[str, str], tuple[str, int]] = {}
     for number, row in enumerate(rows, start=1):
         for field in ("round_id", "task", "cluster", "stratum", "arm", "model"):
             spelled: str = getattr(row, field)
-            form = spelled if spelled.isascii() else unicodedata.normalize("NFKC", spelled)
-            before, line = first.setdefault((field, form), (spelled, number))
+            before, line = first.setdefault((field, look(spelled)), (spelled, number))
             if before != spelled:
                 yield (
                     f"{name}:{number}: {field}: {spelled!a} and {before!a} on line {line} differ only in their Unicode "
-                    "form; spell both alike"
+                    "form or their spaces; spell both alike"
                 )

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice, product
 
 from controller.analyse.charges import amounts_of, counted_twice
-from controller.analyse.dataset import PROBLEMS_SHOWN_MAX, mixtures, refuse
+from controller.analyse.dataset import absent, mixtures, refuse, run_name
 from controller.domain.dataset import LogicalRunRow
 from controller.protocols.cost_index.rules import total_spend
 from controller.protocols.optimizer_matrix.plan import OptimizerPlan, Roles, Scenario
 
-Key = tuple[str, str, int]  # policy, scenario, repetition
+Key = tuple[str, str, int]  # policy, scenario, repetition: the order of the matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +109,23 @@ def _plan_of(rows: Sequence[LogicalRunRow]) -> OptimizerPlan:
 
 
 def _problems(rows: Sequence[LogicalRunRow], plan: OptimizerPlan, name: str) -> Iterator[str]:
-    scenarios = {scenario.id: scenario for scenario in plan.scenarios}
-    seen: dict[tuple[str | None, Key], int] = {}
+    scenarios, policies = {scenario.id: scenario for scenario in plan.scenarios}, set(plan.policies)
+    seen: dict[tuple[str | None, Key], int] = {}  # keys as scenario, policy, repetition: the order of a run's name
     for number, row in enumerate(rows, start=1):
         where = f"{name}:{number}"
-        key = (row.arm, row.task, row.replicate)
+        key = (row.task, row.arm, row.replicate)
         if (row.challenge, key) in seen:
-            yield f"{where}: {_named(key)} appears twice, first on line {seen[row.challenge, key]}"
+            yield f"{where}: {run_name(key)} appears twice, first on line {seen[row.challenge, key]}"
         seen.setdefault((row.challenge, key), number)
-        if row.arm not in plan.policies:
+        if row.arm not in policies:
             yield f"{where}: arm: {row.arm!r} is not a policy of the plan"
         if row.currency != rows[0].currency or any(one.currency != rows[0].currency for one in row.charges):
             yield f"{where}: currency: differs from {rows[0].currency} on line 1; currencies are not combined"
         if row.challenge is None:
             yield from (f"{where}: {fault}" for fault in _injected(row, plan, scenarios))
-    keys = product(plan.policies, scenarios, range(1, plan.repetitions + 1))
-    for key in islice((key for key in keys if (None, key) not in seen), PROBLEMS_SHOWN_MAX):
-        yield f"{name}: {_named(key)} is missing, so there is no report"
+    present = {key for challenge, key in seen if challenge is None}
+    told = "is missing, so there is no report"
+    yield from absent(present, tuple(scenarios), plan.policies, plan.repetitions, f"{name}: ", told)
 
 
 def _injected(row: LogicalRunRow, plan: OptimizerPlan, scenarios: dict[str, Scenario]) -> Iterator[str]:
@@ -151,7 +150,3 @@ def _injected(row: LogicalRunRow, plan: OptimizerPlan, scenarios: dict[str, Scen
     for field, found, frozen in facts:
         if found != frozen:
             yield f"{field}: {getattr(row, field)!r} is not what was frozen for the scenario"
-
-
-def _named(key: Key) -> str:
-    return f"{key[1]}.{key[0]}.r{key[2]}"

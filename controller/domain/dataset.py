@@ -11,13 +11,13 @@ from pydantic import Field, StringConstraints
 
 from controller.domain.ids import Digest
 from controller.domain.money import UsdText
+from controller.domain.names import Name
 from controller.domain.outcome import CUT_SHORT, EndKind
 from controller.domain.provider_report import Figure
 from controller.domain.record import Record
 
 ChargeKind = Literal["tool", "compute", "human_verification", "allocated_shared"]
 Challenge = Literal["tamper", "incomplete", "substitution", "crash"]
-Name = Annotated[str, StringConstraints(min_length=1)]
 Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
 USD: Final = "USD"
 

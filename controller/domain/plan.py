@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints, model_validator
 from controller.domain.ids import ArmId, Digest, LogicalRunId, Slug, TaskId, logical_run_id
 from controller.domain.instant import InstantMs
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
+from controller.domain.names import Name
 from controller.domain.rate_card import RateCard
 from controller.domain.record import Record
 from controller.domain.usage import Dialect
@@ -70,7 +71,7 @@ class Lane(Record):
 
     id: Slug
     provider: Slug
-    model: str
+    model: Name  # it stands in every row of the dataset
     observed_models: tuple[str, ...]  # what a response may call it; the cost of anything else is unknown
     rate_tier: str = "standard"
 

@@ -7,13 +7,16 @@ a qualified comparison needs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from datetime import date
 from fractions import Fraction
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from controller.domain.dataset import USD, ChargeKind, Currency
+from controller.domain.names import Name
 from controller.domain.plan import Seed
 from controller.domain.record import Record
 
@@ -26,7 +29,14 @@ COUNTED: Final[tuple[CountedKind, ...]] = ("model", "tool", "compute", "human_ve
 # An outcome names its own stream of draws, and the label of a stream is ASCII.
 OUTCOME_PATTERN: Final = r"^[!-~]([ -~]{0,78}[!-~])?$"
 _RATE_PATTERN: Final = r"^(0|[1-9][0-9]{0,12})(\.[0-9]{1,30})?$"
-Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$")]
+
+
+def _in_the_calendar(text: str) -> str:
+    date.fromisoformat(text)
+    return text
+
+
+Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_in_the_calendar)]
 
 
 class Conversion(Record):
@@ -46,8 +56,8 @@ class Conversion(Record):
 class Instance(Record):
     """One predeclared task instance; repeated seeds of it are further instances of the same cluster."""
 
-    task: str
-    cluster: str
+    task: Name
+    cluster: Name
     replicates: int = Field(default=1, ge=1, le=100)
 
 
@@ -66,7 +76,7 @@ class CostIndexPlan(Record):
     frozen_on: Day
     seed: Seed
     outcomes: tuple[OutcomeEntry, ...] = Field(min_length=1)
-    stacks: tuple[str, ...] = Field(min_length=1)
+    stacks: tuple[Name, ...] = Field(min_length=1)
     currency: Currency = USD
     conversions: tuple[Conversion, ...] = ()
     counted: tuple[CountedKind, ...] = COUNTED  # the boundary: charges of other kinds are disclosed and not counted
@@ -90,8 +100,9 @@ def _problems(plan: CostIndexPlan) -> Iterator[str]:
         ("conversions", [rule.from_currency for rule in plan.conversions]),
     )
     for name, ids in named:
-        for twice in sorted({one for one in ids if ids.count(one) > 1}):
-            yield f"{name}: {twice!r} is given twice"
+        for one, count in sorted(Counter(ids).items()):
+            if count > 1:
+                yield f"{name}: {one!r} is given twice"
     if "model" not in plan.counted:
         yield "counted: the model's charges are always within the boundary"
     for rule in plan.conversions:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, Literal
 
 from pydantic import Field, model_validator
 
 from controller.domain.ids import Digest
+from controller.domain.names import Name
 from controller.domain.record import Record
 
 ADAPTIVE: Final = "adaptive"
@@ -33,18 +35,18 @@ FROZEN_SHAPE: Final = Shape()
 class Scenario(Record):
     """One scenario: its repository is a cluster, its category the preregistered stratum."""
 
-    id: str
-    repository: str
-    category: str
+    id: Name
+    repository: Name
+    category: Name
     holdout: bool
 
 
 class Roles(Record):
     """Which policy is which. A fourth policy, and any further one, is reported and compared with none."""
 
-    adaptive: str = ADAPTIVE
-    frontier: str = FRONTIER
-    prompt_only: str = PROMPT_ONLY
+    adaptive: Name = ADAPTIVE
+    frontier: Name = FRONTIER
+    prompt_only: Name = PROMPT_ONLY
 
 
 class Selection(Record):
@@ -59,7 +61,7 @@ class OptimizerPlan(Record):
 
     schema_version: Literal["fairtrial.optimizer-plan/1"] = "fairtrial.optimizer-plan/1"
     scenarios: tuple[Scenario, ...] = Field(min_length=1)
-    policies: tuple[str, ...] = Field(min_length=3)
+    policies: tuple[Name, ...] = Field(min_length=3)
     repetitions: int = Field(ge=1, le=100)
     roles: Roles = Roles()
     selection: Selection | None = None
@@ -88,8 +90,9 @@ class OptimizerPlan(Record):
 def _problems(plan: OptimizerPlan) -> Iterator[str]:
     ids = [scenario.id for scenario in plan.scenarios]
     for name, named in (("scenarios", ids), ("policies", list(plan.policies))):
-        for twice in sorted({one for one in named if named.count(one) > 1}):
-            yield f"{name}: {twice!r} is given twice"
+        for one, count in sorted(Counter(named).items()):
+            if count > 1:
+                yield f"{name}: {one!r} is given twice"
     roles = (plan.roles.adaptive, plan.roles.frontier, plan.roles.prompt_only)
     if len(set(roles)) < len(roles):
         yield "roles: three different policies are needed"

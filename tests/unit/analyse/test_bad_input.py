@@ -59,6 +59,24 @@ def with_id(field: str, first: str, second: str) -> bytes:
         (dump({**LINES[0], "task": ""}), "d.jsonl:1: task: String should have at least 1 character"),
         (with_id("task", "caf\u00e9", "cafe\u0301"), r"d.jsonl:2: task: 'cafe\u0301' and 'caf\xe9' on line 1"),
         (with_id("arm", "\uff41rm", "arm"), "d.jsonl:2: arm: 'arm' and '\\uff41rm' on line 1"),
+        (with_id("model", "m 1", "m  1"), "d.jsonl:2: model: 'm  1' and 'm 1' on line 1"),
+        *((dump({**LINES[0], field: "a\u200b"}), f"d.jsonl:1: {field}: holds '\\u200b', which no reader can see")
+          for field in ("round_id", "task", "cluster", "stratum", "arm", "model")),
+        (one_attempt(attempt_id="a\nb"), "d.jsonl:1: attempts[0].attempt_id: holds '\\n', which no reader can see"),
+        (dump({**LINES[0], "task": "x" * 257}), "d.jsonl:1: task: String should have at most 256 characters"),
+        (GOOD.replace(b'"arm":"a"', b'"arm":"\\ud800"', 1), "d.jsonl:1: row: Invalid JSON"),
+        (dump({**LINES[0], "scored_attempt": 10**400}), "d.jsonl:1: scored_attempt: there is no attempt 10000"),
+        (dump({**LINES[0], "replicate": 2**64}), "d.jsonl:1: replicate: must be below 2**53"),
+        (one_attempt(wall_ms=60000.0), "d.jsonl:1: attempts[0].wall_ms: Input should be a valid integer"),
+        (one_attempt(wall_ms=True), "d.jsonl:1: attempts[0].wall_ms: Input should be a valid integer"),
+        (one_attempt(would_have_passed=True), "d.jsonl:1: attempts[0].would_have_passed: only of a patch that passes"),
+        *((one_attempt(usd=text), "d.jsonl:1: attempts[0].usd: ") for text in (
+            0.05, 5, "5e-2", "00.05", ".05", "0.", "+0.05", "-0", " 0.05", "0.05\n", "5/100", "1e400", "Infinity",
+            "0." + "0" * 31, "1" * 14, "\u0660.05")),
+        (GOOD + b"\xef\xbb\xbf" + GOOD, "d.jsonl:13: not one JSON object: Unexpected UTF-8 BOM"),
+        (GOOD.replace(b"\n", b"\r"), "d.jsonl:1: not one JSON object: Extra data"),
+        (one_attempt(reason="x" * 2**20), "d.jsonl:1: longer than 1 MiB"),
+        (b"{" + b'"k":1,' * 50_000 + b'"k":1}\n', "d.jsonl:1: key 'k' is given twice"),
     ],
 )  # fmt: skip
 def test_a_line_that_no_program_should_guess_about_is_named(data: bytes, message: str) -> None:
@@ -66,6 +84,15 @@ def test_a_line_that_no_program_should_guess_about_is_named(data: bytes, message
         parse_dataset(data, name="d.jsonl")
     assert str(refused.value).startswith(message)
     assert len(str(refused.value).splitlines()) <= 51
+
+
+@pytest.mark.parametrize("line", [b"", b"x", b"{}"])
+def test_a_file_of_nothing_but_faults_is_not_read_to_its_end(line: bytes) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_dataset((line + b"\n") * 100_000, name="d.jsonl")
+    *first, last = str(refused.value).splitlines()
+    assert (len(first), first[0].startswith("d.jsonl:1: ")) == (49, True)
+    assert last.endswith("more problems than anyone mends; read no further")
 
 
 @pytest.mark.parametrize(
