@@ -7,11 +7,13 @@ A case is an object with `kind` and `input`; the answer has the form of that kin
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from controller.analyse import cases_bootstrap, cases_simple
+from controller.domain.json_files import once
 from controller.errors import InvalidInput
 
 Case = Mapping[str, Any]
@@ -37,12 +39,12 @@ KINDS: Final[Mapping[str, Callable[[Case], dict[str, Any]]]] = {
 }
 
 
-def run_case(case: Case) -> dict[str, Any]:
+def run_case(case: Case, *, where: str = "") -> dict[str, Any]:
     """What this package computes for one case. Raises InvalidInput naming the case and what it lacks."""
-    name = case.get("id", "case")
+    name = f"{where}{str(case.get('id', 'case'))[:80]}"
     kind = str(case.get("kind"))
     if kind not in KINDS:
-        raise InvalidInput(f"{name}: kind: {kind!r} is not one of {', '.join(sorted(KINDS))}")
+        raise InvalidInput(f"{name}: kind: {kind[:80]!r} is not one of {', '.join(sorted(KINDS))}")
     given = case.get("input")
     if not isinstance(given, Mapping):
         raise InvalidInput(f"{name}: input: must be an object")
@@ -55,12 +57,21 @@ def run_case(case: Case) -> dict[str, Any]:
 
 
 def run_cases(data: bytes, *, name: str = "cases.json") -> dict[str, dict[str, Any]]:
-    """The answers to a file of cases, by case id. Raises InvalidInput."""
+    """The answers to a file of cases, by case id. Raises InvalidInput naming the file and the case."""
     try:
-        document = json.loads(data, parse_float=Decimal)
+        document = json.loads(
+            data.decode("utf-8"), object_pairs_hook=once, parse_float=Decimal, parse_constant=_no_number
+        )
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{name}: {error}") from error
     cases = document.get("vectors") if isinstance(document, dict) else document
     if not isinstance(cases, list) or not all(isinstance(case, dict) and "id" in case for case in cases):
         raise InvalidInput(f"{name}: must hold a list `vectors` of objects with an `id`")
-    return {str(case["id"]): run_case(case) for case in cases}
+    twice = [case_id for case_id, count in Counter(str(case["id"]) for case in cases).items() if count > 1]
+    if twice:
+        raise InvalidInput("\n".join(f"{name}: id {case_id[:80]!r} is given twice" for case_id in twice))
+    return {str(case["id"]): run_case(case, where=f"{name}: ") for case in cases}
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number")

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from controller.analyse.cases_simple import Input, exact, plain
+from controller.analyse.case_values import (
+    EXACT_TASKS_MAX,
+    REPEATS_MAX,
+    Input,
+    amounts,
+    counts,
+    exact,
+    label_of,
+    listed,
+    resamples_of,
+    share,
+    whole,
+)
+from controller.analyse.cases_simple import plain
 from controller.analyse.enumerate import distribution, sign_test_p, sum_distribution
 from controller.analyse.holm import interval, p_value
 from controller.analyse.percentile import HIGH, LOW, percentile_interval, ranks
-from controller.analyse.quantile import at_rank, nearest_rank
+from controller.analyse.quantile import nearest_rank
 from controller.analyse.replicates import WholeReplicates
 from controller.analyse.resample import matrix, matrix_digest, multiplicities
 from controller.domain.exact import UNBOUNDED, Exact, exact_text
@@ -24,48 +37,54 @@ def _dot(weights: Sequence[int], values: Sequence[Fraction | int]) -> Fraction:
     return sum((weight * Fraction(value) for weight, value in zip(weights, values, strict=True)), Fraction(0))
 
 
-def _numbers(given: Input, name: str) -> list[Fraction]:
-    return [exact(value) for value in given[name]]
+_TIMES_MAX: Final = 1_000  # of an exact quantile: up to 24,310 resamples walk over all of them
 
 
-def _bound(counts: Mapping[Exact, int], quantile: Fraction) -> Exact:
+def _bound(ways: Mapping[Exact, int], quantile: Fraction) -> Exact:
     """The nearest-rank quantile of a weighted distribution."""
-    rank, seen = nearest_rank(quantile, sum(counts.values())), 0
-    for value in sorted(counts):
-        seen += counts[value]
+    return _bound_of(sorted(ways.items()), quantile)
+
+
+def _bound_of(weighted: Sequence[tuple[Exact, int]], quantile: Fraction) -> Exact:
+    """The same of values in ascending order, each with its weight."""
+    rank, seen = nearest_rank(quantile, sum(weight for _, weight in weighted)), 0
+    for value, weight in weighted:
+        seen += weight
         if seen >= rank:
             return value
     raise ValueError("an empty distribution has no quantile")
 
 
-def _listed(counts: Mapping[Exact, int]) -> dict[str, int]:
-    return {str(exact_text(value)): counts[value] for value in sorted(counts)}
+def _listed(ways: Mapping[Exact, int]) -> dict[str, int]:
+    return {str(exact_text(value)): ways[value] for value in sorted(ways)}
 
 
 def difference_case(given: Input) -> dict[str, Any]:
     """The paired difference of success rates; in sparse form only the discordant tasks are given."""
     if "discordant_for_A" in given:
-        ours, theirs, tasks = (int(given[name]) for name in ("discordant_for_A", "discordant_for_B", "T"))
+        tasks = whole(given["T"], "T", least=1, most=EXACT_TASKS_MAX)
+        ours = whole(given["discordant_for_A"], "discordant_for_A", most=tasks)
+        theirs = whole(given["discordant_for_B"], "discordant_for_B", most=tasks - ours)
         repeats, differences = 1, [1] * ours + [-1] * theirs + [0] * (tasks - ours - theirs)
     else:
-        first, second = given["successes_A"], given["successes_B"]
-        repeats = int(given.get("repeats", 3))
-        differences = [int(a) - int(b) for a, b in zip(first, second, strict=True)]
+        differences, repeats = _differences(given)
         tasks = len(differences)
-    counts = sum_distribution(differences)
+        if tasks > EXACT_TASKS_MAX:
+            raise ValueError(f"{tasks} tasks: an exact distribution takes 1 to {EXACT_TASKS_MAX}")
+    ways_of = sum_distribution(differences)
     total = tasks**tasks
-    at_most = Fraction(sum(ways for value, ways in counts.items() if value <= 0), total)
-    at_least = Fraction(sum(ways for value, ways in counts.items() if value >= 0), total)
+    at_most = Fraction(sum(ways for value, ways in ways_of.items() if value <= 0), total)
+    at_least = Fraction(sum(ways for value, ways in ways_of.items() if value >= 0), total)
     two_sided = min(Fraction(1), 2 * min(at_most, at_least))
     unit = Fraction(1, tasks * repeats)
-    values: dict[Exact, int] = {value * unit: ways for value, ways in counts.items()}
+    values: dict[Exact, int] = {value * unit: ways for value, ways in ways_of.items()}
     if "discordant_for_A" in given:
         sign_test = sign_test_p(ours, theirs)
         return {"P_le_0": float(at_most), "two_sided": float(two_sided), "sign_test_two_sided": str(sign_test)}
     return {
         "estimate": str(sum(differences) * unit),
         "total": total,
-        "counts": {str(value): counts[value] for value in sorted(counts)},
+        "counts": {str(value): ways_of[value] for value in sorted(ways_of)},
         "P_le_0": str(at_most),
         "P_ge_0": str(at_least),
         "ideal_two_sided_p": str(two_sided),
@@ -74,33 +93,39 @@ def difference_case(given: Input) -> dict[str, Any]:
     }
 
 
+def _differences(given: Input) -> tuple[list[int], int]:
+    """Successes of A minus successes of B, task by task, and how many repeats a task has."""
+    repeats = whole(given.get("repeats", 3), "repeats", least=1, most=REPEATS_MAX)
+    both = (counts(given, name, most=repeats) for name in ("successes_A", "successes_B"))
+    return [a - b for a, b in zip(*both, strict=True)], repeats
+
+
 def cost_per_success_case(given: Input) -> dict[str, Any]:
     """Total spend over total successes; fewer than two clusters give an estimate and no interval."""
-    spend, successes = _numbers(given, "spend_micro"), _numbers(given, "successes")
+    spend, successes = amounts(given, "spend_micro"), counts(given, "successes")
 
     def per_success(weights: Sequence[int]) -> Exact:
-        count = _dot(weights, successes)
-        return cost_per_outcome(_dot(weights, spend), count)
+        return cost_per_outcome(_dot(weights, spend), _dot(weights, successes))
 
     clusters = len(spend)
     estimate = exact_text(per_success([1] * clusters))
     if clusters < 2:
         return {"estimate": estimate, "low": None, "high": None, "reason": "fewer than 2 clusters"}
-    counts = distribution(clusters, per_success)
+    ways = distribution(clusters, per_success)
     return {
         "estimate": estimate,
         "total": clusters**clusters,
-        "counts": _listed(counts),
-        "P_infinite": str(Fraction(counts[UNBOUNDED], clusters**clusters)),
-        "low": exact_text(_bound(counts, LOW)),
-        "high": exact_text(_bound(counts, HIGH)),
+        "counts": _listed(ways),
+        "P_infinite": str(Fraction(ways[UNBOUNDED], clusters**clusters)),
+        "low": exact_text(_bound(ways, LOW)),
+        "high": exact_text(_bound(ways, HIGH)),
     }
 
 
 def cost_ratio_case(given: Input) -> dict[str, Any]:
     """Cost per success of A over that of B; an undefined resample is 0 for the lower, infinite for the upper bound."""
-    spends = _numbers(given, "spend_A"), _numbers(given, "spend_B")
-    hits = _numbers(given, "successes_A"), _numbers(given, "successes_B")
+    spends = amounts(given, "spend_A"), amounts(given, "spend_B")
+    hits = counts(given, "successes_A"), counts(given, "successes_B")
 
     def ratio(weights: Sequence[int]) -> Exact | None:
         (spent_a, spent_b), (hits_a, hits_b) = ([_dot(weights, one) for one in both] for both in (spends, hits))
@@ -113,9 +138,9 @@ def cost_ratio_case(given: Input) -> dict[str, Any]:
         return (spent_a * hits_b) / (hits_a * spent_b) if spent_b else UNBOUNDED
 
     clusters = len(spends[0])
-    counts = distribution(clusters, ratio)
-    undefined = counts.pop(None, 0)
-    known: Counter[Exact] = Counter({value: ways for value, ways in counts.items() if value is not None})
+    all_ways = distribution(clusters, ratio)
+    undefined = all_ways.pop(None, 0)
+    known: Counter[Exact] = Counter({value: ways for value, ways in all_ways.items() if value is not None})
     low, high = known.copy(), known.copy()
     if undefined:
         low[Fraction(0)] += undefined
@@ -135,7 +160,9 @@ def cost_ratio_case(given: Input) -> dict[str, Any]:
 
 def rate_case(given: Input) -> dict[str, Any]:
     """Successes over attempts with clusters of unequal size."""
-    successes, attempts = _numbers(given, "successes"), _numbers(given, "attempts")
+    successes, attempts = counts(given, "successes"), counts(given, "attempts")
+    if not all(0 < tried >= hits for hits, tried in zip(successes, attempts, strict=True)):
+        raise ValueError("attempts: each cluster has at least one, and no more successes than attempts")
 
     def rate(weights: Sequence[int]) -> Exact:
         return _dot(weights, successes) / _dot(weights, attempts)
@@ -145,27 +172,26 @@ def rate_case(given: Input) -> dict[str, Any]:
 
 def quantile_case(given: Input) -> dict[str, Any]:
     """A nearest-rank quantile over all runs of the drawn tasks."""
-    times, quantile = given["times_by_task"], exact(given["q"])
+    by_task, quantile = listed(given, "times_by_task", least=1), share(given["q"], "q")
+    if not all(isinstance(times, list) and times for times in by_task) or sum(map(len, by_task)) > _TIMES_MAX:
+        raise ValueError(f"times_by_task: each task has a list of times, {_TIMES_MAX:,} in all at most")
+    pooled = sorted((exact(time), task) for task, times in enumerate(by_task) for time in times)
 
     def drawn_quantile(weights: Sequence[int]) -> Exact:
-        pool = [exact(time) for weight, task in zip(weights, times, strict=True) for time in task * weight]
-        value = at_rank(pool, quantile)
-        if value is None:
-            raise ValueError("times_by_task: a task has no time")
-        return value
+        return _bound_of([(time, weights[task]) for time, task in pooled], quantile)
 
-    return _whole_distribution(len(times), drawn_quantile, [time for task in times for time in task])
+    return _whole_distribution(len(by_task), drawn_quantile, [time for times in by_task for time in times])
 
 
 def _whole_distribution(
     clusters: int, statistic: Callable[[Sequence[int]], Exact], like: Sequence[Any]
 ) -> dict[str, Any]:
-    counts = distribution(clusters, statistic)
-    bounds = (None, None) if clusters < 2 else (_bound(counts, LOW), _bound(counts, HIGH))
+    ways = distribution(clusters, statistic)
+    bounds = (None, None) if clusters < 2 else (_bound(ways, LOW), _bound(ways, HIGH))
     return {
         "estimate": plain(statistic([1] * clusters), like),
         "total": clusters**clusters,
-        "counts": _listed(counts),
+        "counts": _listed(ways),
         "low": plain(bounds[0], like),
         "high": plain(bounds[1], like),
     }
@@ -177,15 +203,15 @@ def monte_carlo_case(given: Input) -> dict[str, Any]:
 
 
 def _monte_carlo_difference(given: Input) -> dict[str, Any]:
-    differences = [int(a) - int(b) for a, b in zip(given["successes_A"], given["successes_B"], strict=True)]
-    repeats, resamples = int(given.get("repeats", 3)), int(given["B"])
-    drawn = multiplicities(matrix(given["label"], resamples, len(differences)))
+    differences, repeats = _differences(given)
+    resamples = resamples_of(given, each=len(differences))
+    drawn = multiplicities(matrix(label_of(given), resamples, len(differences)))
     sums = drawn @ np.array(differences, dtype=np.int64)
     replicates = WholeReplicates(sums, Fraction(1, len(differences) * repeats))
     at_most, at_least = replicates.at_most(Fraction(0)), replicates.at_least(Fraction(0))
     k, low, high = interval(replicates)
     (first, last), (lowest, highest) = ranks(resamples), percentile_interval(replicates)
-    counts = Counter(int(value) for value in sums)
+    seen = Counter(sums.tolist())
     return {
         "count_le_0": at_most,
         "count_ge_0": at_least,
@@ -194,22 +220,20 @@ def _monte_carlo_difference(given: Input) -> dict[str, Any]:
         f"nearest_rank_{last}": exact_text(highest),
         f"symmetric_k{k}": exact_text(low),
         f"symmetric_{resamples + 1 - k}": exact_text(high),
-        "counts": {str(value): counts[value] for value in sorted(counts)},
+        "counts": {str(value): seen[value] for value in sorted(seen)},
     }
 
 
 def _monte_carlo_cost(given: Input) -> dict[str, Any]:
-    spend, successes = _numbers(given, "spend_micro"), [int(count) for count in given["successes"]]
-    resamples = int(given["B"])
-    indices = matrix(given["label"], resamples, len(spend))
-    counts: Counter[Exact] = Counter()
+    spend, successes = amounts(given, "spend_micro"), counts(given, "successes")
+    indices = matrix(label_of(given), resamples_of(given, each=len(spend)), len(spend))
+    seen: Counter[Exact] = Counter()
     for weights in multiplicities(indices).tolist():
-        count = _dot(weights, successes)
-        counts[cost_per_outcome(_dot(weights, spend), count)] += 1
+        seen[cost_per_outcome(_dot(weights, spend), _dot(weights, successes))] += 1
     return {
         "matrix_sha256": matrix_digest(indices).removeprefix("sha256:"),
-        "infinite": counts[UNBOUNDED],
-        "low": exact_text(_bound(counts, LOW)),
-        "high": exact_text(_bound(counts, HIGH)),
-        "counts": _listed(counts),
+        "infinite": seen[UNBOUNDED],
+        "low": exact_text(_bound(seen, LOW)),
+        "high": exact_text(_bound(seen, HIGH)),
+        "counts": _listed(seen),
     }

@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import isqrt, sqrt
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from controller.analyse.case_values import (
+    RESAMPLES_MAX,
+    Input,
+    amount,
+    counts,
+    exact,
+    extended,
+    label_of,
+    level_of,
+    listed,
+    resamples_of,
+    share,
+    whole,
+)
 from controller.analyse.holm import ALPHA, HolmInterval, holm_intervals, p_value, step_down, tail_rank
 from controller.analyse.percentile import HIGH, LOW
 from controller.analyse.philox import philox_block
 from controller.analyse.quantile import at_rank, median, nearest_rank
 from controller.analyse.replicates import WholeReplicates
-from controller.analyse.resample import matrix, matrix_digest, scaled, words
+from controller.analyse.resample import TASKS_MAX, matrix, matrix_digest, scaled, words
 from controller.analyse.wilson import Z_95, wilson
 from controller.domain.exact import UNBOUNDED, Exact, decimal_text, exact_text
+from controller.domain.money import usd_to_text
+from controller.evidence.canonical import INTEGER_MAX
 from controller.protocols.cost_index.rules import cost_per_outcome, total_spend
 from controller.protocols.harness_round.decision import above_margin, at_least_lower
 from controller.protocols.optimizer_matrix.gates import funded_gate
 
-Input = Mapping[str, Any]
-
-
-def exact(value: Any) -> Fraction:
-    """A number of a case as the decimal or fraction it is written as."""
-    if isinstance(value, bool):
-        raise TypeError(f"{value} is not a number")
-    return Fraction(str(value)) if isinstance(value, float) else Fraction(value)
-
-
-def extended(value: Any) -> Exact:
-    """The same, or infinity for "unbounded"."""
-    return UNBOUNDED if value == "unbounded" else exact(value)
+_Z_MAX: Final = 100  # beyond any level that anyone asks
+_WORDS_MAX: Final = 100_000  # of one row
 
 
 def plain(value: Exact | None, like: Sequence[Any] = ()) -> Any:
@@ -50,15 +55,18 @@ def plain(value: Exact | None, like: Sequence[Any] = ()) -> Any:
 
 
 def wilson_case(given: Input) -> dict[str, Any]:
-    found = wilson(int(given["k"]), int(given["n"]), Decimal(str(given.get("z", Z_95))))
+    z = exact(given.get("z", Z_95))
+    if not 0 < z <= _Z_MAX:
+        raise ValueError(f"z: must be above 0 and at most {_Z_MAX}")
+    deviate = Decimal(z.numerator) / Decimal(z.denominator)
+    found = wilson(whole(given["k"], "k"), whole(given["n"], "n", most=INTEGER_MAX), deviate)
     if found is None:
         return {"rate": None, "low": None, "high": None}
     return {"rate": str(found.rate), "low": float(found.low), "high": float(found.high)}
 
 
 def holm_case(given: Input) -> dict[str, Any]:
-    alpha = exact(given.get("alpha", ALPHA))
-    steps = step_down([exact(p) for p in given["p"]], alpha)
+    steps = step_down([share(p, "p") for p in listed(given, "p", least=1)], level_of(given))
     return {
         "adjusted": [str(step.adjusted) for step in steps],
         "reject": [step.rejected for step in steps],
@@ -69,14 +77,14 @@ def holm_case(given: Input) -> dict[str, Any]:
 
 def holm_interval_case(given: Input) -> dict[str, Any]:
     if "A_minus_B" in given:
-        return _antisymmetry(given["A_minus_B"])
-    resamples, tails = int(given["B"]), [int(count) for count in given["c"]]
-    alpha = exact(given.get("alpha", ALPHA))
+        return _antisymmetry(listed(given, "A_minus_B", least=1))
+    resamples = resamples_of(given, each=len(listed(given, "c", least=1)))
+    tails = counts(given, "c", most=resamples)
+    alpha = level_of(given)
     if "m" in given:
+        pairs = whole(given["m"], "m", least=1)
         levels = {count: p_value(resamples, count, resamples) for count in tails}
-        return {
-            str(count): {"p": str(p), "rejects_first_step": p * int(given["m"]) <= alpha} for count, p in levels.items()
-        }
+        return {str(count): {"p": str(p), "rejects_first_step": p * pairs <= alpha} for count, p in levels.items()}
     ranks = np.arange(1, resamples + 1, dtype=np.int64)
     family = [WholeReplicates(ranks - count, Fraction(1, resamples + 1)) for count in tails]
     found = holm_intervals(family, resamples=resamples, null=Fraction(0), alpha=alpha)
@@ -95,12 +103,13 @@ def _holm_interval(one: HolmInterval) -> dict[str, Any]:
     }
 
 
-def _antisymmetry(values: Sequence[int]) -> dict[str, Any]:
+def _antisymmetry(values: Sequence[Any]) -> dict[str, Any]:
     """Both directions of one difference under the nearest-rank rule and under the symmetric one that decisions use."""
     answers: dict[str, Any] = {}
     apart = []
-    for name, direction in (("A_minus_B", list(values)), ("B_minus_A", [-value for value in values])):
-        ordered = sorted(exact(value) for value in direction)
+    known = [exact(value) for value in values]
+    for name, direction in (("A_minus_B", known), ("B_minus_A", [-value for value in known])):
+        ordered = sorted(direction)
         answers[f"nearest_rank_{name}"] = [plain(at_rank(ordered, quantile), values) for quantile in (LOW, HIGH)]
         k = tail_rank(len(ordered), ALPHA)
         low, high = (ordered[k - 1], ordered[len(ordered) - k]) if k else (-UNBOUNDED, UNBOUNDED)
@@ -112,13 +121,14 @@ def _antisymmetry(values: Sequence[int]) -> dict[str, Any]:
 
 def nearest_rank_case(given: Input) -> dict[str, Any]:
     if "B" in given:
-        return {quantile: nearest_rank(exact(quantile), int(given["B"])) for quantile in given["q"]}
+        count = whole(given["B"], "B", least=1)
+        return {str(q): nearest_rank(share(q, "q"), count) for q in listed(given, "q")}
     if "times" in given:
         return _censored(given)
     if isinstance(given["values"], str):
         return _whole_range(given["values"])
-    values = [extended(value) for value in given["values"]]
-    return {quantile: plain(at_rank(values, exact(quantile)), given["values"]) for quantile in given["q"]}
+    values = [extended(value) for value in listed(given, "values")]
+    return {str(q): plain(at_rank(values, share(q, "q")), given["values"]) for q in listed(given, "q")}
 
 
 def _whole_range(text: str) -> dict[str, Any]:
@@ -134,18 +144,25 @@ def _whole_range(text: str) -> dict[str, Any]:
 
 
 def _censored(given: Input) -> dict[str, Any]:
-    times = [exact(time) for time in given["times"]]
-    cut = [time for time, censored in zip(times, given["censored"], strict=True) if censored]
+    times, censored = [exact(time) for time in listed(given, "times")], _flags(given, "censored")
+    cut = [time for time, is_cut in zip(times, censored, strict=True) if is_cut]
     answers = {}
-    for quantile in given["q"]:
-        value = at_rank(times, exact(quantile))
+    for quantile in listed(given, "q"):
+        value = at_rank(times, share(quantile, "q"))
         at_least = bool(cut) and value is not None and value >= min(cut)
-        answers[quantile] = None if value is None else f"{'>=' if at_least else ''}{exact_text(value)}"
+        answers[str(quantile)] = None if value is None else f"{'>=' if at_least else ''}{exact_text(value)}"
     return answers
 
 
+def _flags(given: Input, name: str) -> list[bool | None]:
+    found = listed(given, name)
+    if not all(flag is None or isinstance(flag, bool) for flag in found):
+        raise ValueError(f"{name}: each must be true, false or null")
+    return found
+
+
 def median_case(given: Input) -> dict[str, Any]:
-    values = [extended(value) for value in given["values"]]
+    values = [extended(value) for value in listed(given, "values")]
     return {
         "median": plain(median(values), given["values"]),
         "nearest_rank_p50": plain(at_rank(values, Fraction(1, 2)), given["values"]),
@@ -154,22 +171,24 @@ def median_case(given: Input) -> dict[str, Any]:
 
 def money_case(given: Input) -> dict[str, Any]:
     if "cached" in given:
-        total = exact(given["input"])
-        return {"rate": str(exact(given["cached"]) / total) if total else None}
+        total = whole(given["input"], "input")
+        cached = whole(given["cached"], "cached", most=total)
+        return {"rate": str(Fraction(cached, total)) if total else None}
     if "verified" in given:
-        verified, others = int(given["verified"]), int(given.get("failed", 0))
-        started = verified + others + int(given.get("errored", 0)) + int(given.get("unknown", 0))
+        verified, others, *lost = (
+            whole(given.get(name, 0), name) for name in ("verified", "failed", "errored", "unknown")
+        )
+        started = verified + others + sum(lost)
         dropped = verified + others
         return {
             "rate": str(Fraction(verified, started)) if started else None,
             "wrong_if_errors_dropped": str(Fraction(verified, dropped)) if dropped else None,
         }
     if "price_per_1M" in given:
-        total = exact(given["price_per_1M"]) * int(given["tokens"]) / 1_000_000
-        nano = total * 1_000_000_000
-        return {"total": _finite_decimal(total), "nano": plain(nano, (0,))}
-    spends = given["spends"] if "spends" in given else [given["spend"]]
-    known = [None if spend is None else exact(spend) for spend in spends]
+        cost = amount(given["price_per_1M"], "price_per_1M") * whole(given["tokens"], "tokens") / 1_000_000
+        return {"total": decimal_text(cost, _places(cost)), "nano": plain(cost * 1_000_000_000, (0,))}
+    spends = listed(given, "spends") if "spends" in given else [given["spend"]]
+    known = [None if spend is None else amount(spend, "spend") for spend in spends]
     if "successes" not in given and "outcomes" not in given:
         return _total(spends, known)
     return _cost_per_success(given, known)
@@ -180,18 +199,18 @@ def _total(spends: Sequence[Any], known: Sequence[Fraction | None]) -> dict[str,
     total = total_spend(known)
     if total is None:
         return {"total": None, "qualified": False, "reason": "unknown spend"}
-    places = max((len(str(spend).partition(".")[2]) for spend in spends), default=0)
-    return {"total": decimal_text(total, places)}
+    written = (len(str(spend).partition(".")[2]) for spend in spends if "e" not in str(spend).lower())
+    return {"total": decimal_text(total, max(_places(total), *written, 0))}
 
 
 def _cost_per_success(given: Input, known: Sequence[Fraction | None]) -> dict[str, Any]:
-    outcomes = given.get("outcomes")
+    outcomes = _flags(given, "outcomes") if "outcomes" in given else None
     total = total_spend(known)
     if total is None:
         return {"exact": None, "qualified": False, "reason": "unknown spend"}
     if outcomes is not None and any(outcome is None for outcome in outcomes):
         return {"exact": None, "qualified": False, "reason": "unknown outcome"}
-    successes = int(given["successes"]) if outcomes is None else sum(bool(outcome) for outcome in outcomes)
+    successes = whole(given["successes"], "successes") if outcomes is None else sum(map(bool, outcomes))
     value = cost_per_outcome(total, successes)
     answer: dict[str, Any] = {"exact": exact_text(value)}
     if isinstance(value, Fraction):
@@ -199,40 +218,40 @@ def _cost_per_success(given: Input, known: Sequence[Fraction | None]) -> dict[st
     return answer
 
 
-def _finite_decimal(value: Fraction) -> str:
-    places = next(places for places in range(60) if (value * 10**places).denominator == 1)
-    return decimal_text(value, places)
+def _places(value: Fraction) -> int:
+    """How many decimals the value has. Raises ValueError when they have no end."""
+    return len(usd_to_text(value).partition(".")[2])
 
 
 def rng_case(given: Input) -> dict[str, Any]:
     if "words" in given:
-        drawn = np.array([int(word) for word in given["words"]], dtype=np.uint64)
-        return {"index": [int(index) for index in scaled(drawn, int(given["T"]))]}
+        drawn = np.array(counts(given, "words", most=2**64 - 1), dtype=np.uint64)
+        return {"index": [int(index) for index in scaled(drawn, whole(given["T"], "T", least=1, most=TASKS_MAX))]}
     if "ctr" in given:
-        counter, key = int(given["ctr"]), int(given["key"])
+        counter, key = whole(given["ctr"], "ctr", most=2**256 - 2), whole(given["key"], "key", most=2**128 - 1)
         blocks = philox_block(counter, key), philox_block(counter + 1, key)
         block, following = ([f"{word:016x}" for word in one] for one in blocks)
         return {"block_ctr0": block, "numpy_first4": following}
-    sizes = given["T"] if isinstance(given["T"], list) else [given["T"]]
-    stream = given["label"]
+    asked = given["T"] if isinstance(given["T"], list) else [given["T"]]
+    sizes = [whole(size, "T", least=1, most=TASKS_MAX) for size in asked]
+    stream = label_of(given)
     if "B" in given:
-        return {
-            str(size): matrix_digest(matrix(stream, int(given["B"]), int(size))).removeprefix("sha256:")
-            for size in sizes
-        }
-    replicate, count = int(given.get("row", given.get("b", 0))), int(given.get("n", 4))
-    drawn = words(stream, replicate, count)
+        resamples = resamples_of(given, each=sum(sizes))
+        return {str(size): matrix_digest(matrix(stream, resamples, size)).removeprefix("sha256:") for size in sizes}
+    replicate = whole(given.get("row", given.get("b", 0)), "row", most=RESAMPLES_MAX)
+    drawn = words(stream, replicate, whole(given.get("n", 4), "n", most=_WORDS_MAX))
     answer: dict[str, Any] = {"words": [f"{int(word):016x}" for word in drawn]}
-    answer.update({str(size): [int(index) for index in scaled(drawn, int(size))] for size in sizes})
+    answer.update({str(size): [int(index) for index in scaled(drawn, size)] for size in sizes})
     return answer
 
 
 def gate_p2_case(given: Input) -> dict[str, Any]:
-    costs = [None if given[name] is None else exact(given[name]) for name in ("cost_adaptive", "cost_frontier")]
+    costs = [None if given[name] is None else amount(given[name], name) for name in ("cost_adaptive", "cost_frontier")]
+    cells = whole(given["n"], "n", least=1)
     gate = funded_gate(
-        int(given["adaptive"]),
-        int(given["frontier"]),
-        int(given["n"]),
+        whole(given["adaptive"], "adaptive", most=cells),
+        whole(given["frontier"], "frontier", most=cells),
+        cells,
         adaptive_cost=costs[0],
         frontier_cost=costs[1],
     )
@@ -241,16 +260,18 @@ def gate_p2_case(given: Input) -> dict[str, Any]:
 
 def gate_p3_case(given: Input) -> dict[str, Any]:
     if "n" in given:
-        difference = Fraction(int(given["a"]) - int(given["b"]), int(given["n"]))
+        count = whole(given["n"], "n", least=1)
+        difference = Fraction(whole(given["a"], "a", most=count) - whole(given["b"], "b", most=count), count)
         return {"above_minus_3pp": above_margin(difference, 3)}
-    lower = at_least_lower(extended(given["a"]), extended(given["b"]), int(given.get("percent", 10)))
+    percent = whole(given.get("percent", 10), "percent", most=100)
+    lower = at_least_lower(extended(given["a"]), extended(given["b"]), percent)
     return {"at_least_10pct_lower": lower}
 
 
 def clustering_case(given: Input) -> dict[str, Any]:
     """Standard errors of a mean rate with whole tasks, and with the repeats wrongly taken as independent."""
-    repeats = int(given.get("repeats", 3))
-    rates = [Fraction(int(hits), repeats) for hits in given["successes_of_3"]]
+    repeats = whole(given.get("repeats", 3), "repeats", least=1)
+    rates = [Fraction(hits, repeats) for hits in counts(given, "successes_of_3", most=repeats)]
     count = len(rates)
     rate = sum(rates, Fraction(0)) / count
     spread = sum(((one - rate) ** 2 for one in rates), Fraction(0))
