@@ -180,7 +180,7 @@ def _saving_finding(rule: TieBreak, evidence: PairEvidence, limits: Thresholds) 
     asked = theirs.low if theirs.low == UNBOUNDED else theirs.low * Fraction(100 - limits.saving_percent, 100)
     status: Literal["met", "tie", "no tie"] = "tie" if not (saves and below) else "met" if holds else "no tie"
     numbers = (
-        f"success lower bound {_points(lower, margin)} points; {_saving(ours.high, theirs.low, limits.saving_percent)}"
+        f"success lower bound {_points(lower, margin)} points; {_saving(ours.high, theirs, limits.saving_percent)}"
         f" lower; ratio interval {_ratio(reach.low)} to {_ratio(reach.high)}"
     )
     if status == "met":
@@ -249,7 +249,7 @@ def sentence(decision: Decision, evidence: PairEvidence, names: Mapping[str, str
     if theirs.low == UNBOUNDED:
         told = f"its {thing} was finite and the other's without bound"
     else:
-        told = f"its {thing} was {_saving(ours.high, theirs.low, 0)} lower"
+        told = f"its {thing} was {_saving(ours.high, theirs, 0)} lower"
     interval = f"Holm-adjusted 95 % interval of the ratio {_ratio(reach.low)} to {_ratio(reach.high)}"
     return f"{winner} was more efficient than {loser}: {told}, at tied success ({interval})."
 
@@ -271,8 +271,9 @@ def _ratio(value: Exact) -> str:
     return _apart(value, Fraction(1), 3) if isinstance(value, Fraction) else "unbounded"
 
 
-def _saving(ours: Exact, theirs: Exact, percent: int) -> str:
-    """How much lower ours is, in percent; negative when it may be higher."""
-    if isinstance(ours, Fraction) and isinstance(theirs, Fraction) and theirs > 0:
-        return f"{_apart(100 * (1 - ours / theirs), Fraction(percent), 1).replace('-', '−')} %"
-    return "without bound" if theirs == UNBOUNDED != ours else "not measurably"
+def _saving(ours: Exact, theirs: Bounds, percent: int) -> str:
+    """How much lower ours is, in percent; negative when it may be higher. Theirs may be only a lower bound."""
+    if isinstance(ours, Fraction) and isinstance(theirs.low, Fraction) and theirs.low > 0:
+        size = f"{_apart(100 * (1 - ours / theirs.low), Fraction(percent), 1).replace('-', '−')} %"
+        return f"at least {size}" if theirs.high > theirs.low else size
+    return "without bound" if theirs.low == UNBOUNDED != ours else "not measurably"
