@@ -12,21 +12,23 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
+from controller.analyse.plan import ARMS_MAX, TASKS_MAX
 from controller.domain.record import Record, field_faults
 from controller.errors import InvalidInput
 from controller.protocols.harness_round.decision import TieBreak
 from controller.protocols.harness_round.manifest import REPLICATES
 
-TASKS_MAX: Final = 10_000
+PLACES_MAX: Final = 6  # of an assumption: floats hold all that is computed from it
 COST_LOG_SD: Final = Decimal("1.07")  # of per-task cost ratios in simulations of ordinary rounds
 # Spreads of per-task differences in simulations: most tasks always solved, many 0/3 and 3/3, a moderate mixture.
 USUAL_SPREADS: Final = {"saturated": Decimal("0.17"), "wide": Decimal("0.27"), "moderate": Decimal("0.37")}
 
 Level = Literal["unadjusted", "first Holm step"]
-Positive = Annotated[Decimal, Field(gt=0, le=10)]
-Spread = Annotated[Decimal, Field(gt=0, le=1)]
-Rate = Annotated[Decimal, Field(gt=0, lt=1)]
+Positive = Annotated[Decimal, Field(gt=0, le=10, decimal_places=PLACES_MAX)]
+Spread = Annotated[Decimal, Field(gt=0, le=Decimal("1.5"), decimal_places=PLACES_MAX)]  # two tasks reach the root of 2
+Rate = Annotated[Decimal, Field(gt=0, lt=1, decimal_places=PLACES_MAX)]
 Percent = Annotated[int, Field(ge=1, le=99)]
+Several = Field(max_length=20)  # of one assumption; figures are given for every combination
 
 
 class RoundAssumptions(Record):
@@ -35,13 +37,17 @@ class RoundAssumptions(Record):
     protocol: Literal["harness-round"] = "harness-round"
     tasks: int = Field(ge=2, le=TASKS_MAX)
     repeats: int = Field(default=REPLICATES, ge=1, le=10)
-    arms: int = Field(default=2, ge=2, le=200)
+    arms: int = Field(default=2, ge=2, le=ARMS_MAX)
     success_rate: Rate | None = None  # gives a spread: that of tasks which are all equally hard
-    difference_sd: tuple[Spread, ...] = ()  # of the per-task differences of success rates between two arms
+    difference_sd: Annotated[
+        tuple[Spread, ...], Several
+    ] = ()  # of the per-task differences of success rates between two arms
     cost_log_sd: Positive = COST_LOG_SD  # of the logarithms of per-task cost ratios
     time_log_sd: Positive | None = None  # of the logarithm of the p90 ratio, times the root of the number of tasks
-    savings_percent: tuple[Percent, ...] = (10, 20, 30)  # true savings to plan for
-    lead_points: Annotated[Decimal, Field(ge=-100, le=100)] = Decimal(0)  # of the cheaper or faster arm's success
+    savings_percent: Annotated[tuple[Percent, ...], Several] = (10, 20, 30)  # true savings to plan for
+    lead_points: Annotated[Decimal, Field(ge=-100, le=100, decimal_places=PLACES_MAX)] = Decimal(
+        0
+    )  # of the cheaper or faster arm's success
 
 
 class GateAssumptions(Record):
@@ -50,7 +56,7 @@ class GateAssumptions(Record):
     protocol: Literal["optimizer-matrix"]
     cells: int = Field(default=30, ge=1, le=200)  # per policy
     policies: int = Field(default=4, ge=2, le=50)
-    success_rate: tuple[Rate, ...] = (Decimal("0.7"), Decimal("0.8"), Decimal("0.9"))
+    success_rate: Annotated[tuple[Rate, ...], Several] = (Decimal("0.7"), Decimal("0.8"), Decimal("0.9"))
 
 
 class IndexAssumptions(Record):
@@ -58,7 +64,7 @@ class IndexAssumptions(Record):
 
     protocol: Literal["cost-index"]
     instances: int = Field(ge=2, le=1_000)
-    success_rate: tuple[Rate, ...] = (Decimal("0.3"), Decimal("0.5"), Decimal("0.8"))
+    success_rate: Annotated[tuple[Rate, ...], Several] = (Decimal("0.3"), Decimal("0.5"), Decimal("0.8"))
 
 
 Assumptions = RoundAssumptions | GateAssumptions | IndexAssumptions

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from controller.domain.stream import GENERATOR
 from controller.domain.stream import words as words_of
 
-TASKS_MAX: Final = 2**20  # the 32-bit halves below are exact for fewer than 2**32 tasks; memory ends long before
+TASKS_MAX: Final = 2**20  # the 32-bit halves below are exact for fewer than 2**32 tasks
 _CHUNK_WORDS: Final = 2**15  # a quarter of a MiB of words stays in the cache between the hash and the multiplication
 
 Int64s = NDArray[np.int64]

@@ -11,7 +11,7 @@ import typer
 
 from controller.cli import render
 from controller.cli.verbs import app
-from controller.errors import ControllerFault, DiskFull, FairtrialError, InvalidInput
+from controller.errors import ControllerFault, DiskFull, FairtrialError, InvalidInput, MachineUnsupported
 
 INTERRUPTED: Final = 130  # what a shell reports for Ctrl-C
 CLOSED_PIPE: Final = 141  # and for a program whose reader, such as `head`, has left
@@ -45,6 +45,9 @@ def _foreign(fault: Exception) -> int:
         return int(getattr(fault, "exit_code", 2))
     if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
         return render.error(DiskFull(f"no space left on the device: {fault.filename or 'unknown file'}"))
+    if isinstance(fault, MemoryError):
+        remedy = "Give the work a machine with more memory, or give it less to do at once."
+        return render.error(MachineUnsupported("this machine's memory does not suffice", remedy=remedy))
     if isinstance(fault, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains once more as it exits
         return CLOSED_PIPE

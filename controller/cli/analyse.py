@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -26,7 +27,9 @@ _PLANNED: Final = "With --plan: "
 
 def analyse(
     source: Source = None,
-    protocol: Annotated[Protocol, typer.Option(help="Whose rules decide.")] = "harness-round",
+    protocol: Annotated[
+        Protocol | None, typer.Option(help="Whose rules decide, or what is planned; harness-round unless named.")
+    ] = None,
     frozen: Annotated[
         Path | None, typer.Option(help="The frozen plan of a cost-index or optimizer-matrix.", exists=True)
     ] = None,
@@ -71,27 +74,33 @@ def analyse(
         "time_log_sd": time_log_sd,
         "lead_points": lead_points,
     }
-    given = {field: value for field, value in options.items() if value is not None}
-    if parquet is not None and (plan or cases):
-        raise InvalidInput("parquet: only of a dataset or a round")
-    if figures is not None and (plan or cases or protocol != "harness-round"):
-        raise InvalidInput("figures: only of a harness-round's dataset or round")
+    of_data = {"frozen": frozen, "seed": seed, "parquet": parquet, "figures": figures}
     if plan:
+        _refuse({**of_data, "cases": cases or None}, "not with --plan")
+        given = {field: value for field, value in {**options, "protocol": protocol}.items() if value is not None}
         report = plan_statistics(source, given, pilot)
         render.result(report.model_dump(mode="json"), as_json=as_json, text=planning_text(report))
         return
-    if given or pilot is not None:
-        unasked = ", ".join(sorted([*given, *(["pilot"] if pilot is not None else [])]))
-        raise InvalidInput(f"{unasked}: only with --plan")
+    _refuse({**options, "pilot": pilot}, "only with --plan")
     if source is None:
         raise InvalidInput("analyse needs a round's directory or a dataset", remedy="See its --help.")
     if cases:
+        _refuse({**of_data, "protocol": protocol}, "not with --cases")
         render.result(statistics_cases(source), as_json=True, text="")
         return
-    record, text = _analysed(source, protocol, frozen, seed)
+    if figures is not None and protocol not in (None, "harness-round"):
+        raise InvalidInput("figures: only of a harness-round's dataset or round")
+    record, text = _analysed(source, protocol or "harness-round", frozen, seed)
     if parquet or figures:
         _export(record, source, parquet, figures)
     render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    """Raises InvalidInput for the options that were given: they would have no effect."""
+    idle = sorted(name for name, value in options.items() if value is not None)
+    if idle:
+        raise InvalidInput(f"{', '.join(idle)}: {why}")
 
 
 def _analysed(source: Path, protocol: Protocol, frozen: Path | None, seed: str | None) -> tuple[Record, str]:
@@ -103,6 +112,8 @@ def _analysed(source: Path, protocol: Protocol, frozen: Path | None, seed: str |
         return analyse_protocol(source, protocol, seed=seed, frozen=frozen)
     if frozen is not None:
         raise InvalidInput("frozen: a harness-round has its plan in the manifest of its round")
+    if seed is not None and source.is_dir():
+        raise InvalidInput("seed: a round is analysed under the seed in its manifest")
     found = analyse_round(source) if source.is_dir() else analyse_dataset(source, seed=seed)
     return found, conclusion(found)
 

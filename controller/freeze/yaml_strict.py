@@ -1,7 +1,8 @@
-"""YAML without its traps: no aliases (a few lines could unfold to gigabytes), no repeated keys, no implicit dates."""
+"""YAML without its traps: no aliases (a few lines can be gigabytes), no repeated keys, no implicit dates or octals."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import yaml
@@ -43,10 +44,14 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=True)
 
 
+_INTEGER: Final = "tag:yaml.org,2002:int"
+_REFUSED: Final = frozenset({"tag:yaml.org,2002:timestamp", _INTEGER})
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REFUSED]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+# YAML 1.1 reads 010 as eight and 1:30 as ninety; whoever writes them means something else.
+_Loader.add_implicit_resolver(_INTEGER, re.compile(r"[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
 
 
 def load_yaml(data: bytes) -> tuple[Any, tuple[str, ...]]:

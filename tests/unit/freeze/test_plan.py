@@ -101,6 +101,12 @@ def test_nested_repeated_keys_are_found_and_dates_stay_text() -> None:
     assert value["when"] == "2026-11-30"
 
 
+@pytest.mark.parametrize("text", ["010", "00", "0x1f", "0b1", "1_000", "1:30"])
+def test_a_number_that_could_be_two_stays_text(text: str) -> None:
+    assert load_yaml(f"a: {text}".encode())[0] == {"a": text}
+    assert load_yaml(b"[0, -5, +7, 12]")[0] == [0, -5, 7, 12]
+
+
 @pytest.mark.parametrize("data", [b"", b"- 1\n", b"text", b"{}"])
 def test_what_is_no_plan_at_all_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidPlan, match=r"PLAN\.yaml: "):
