@@ -21,6 +21,7 @@ from controller.protocols.cost_index.plan import COUNTED, CostIndexPlan, Instanc
 from controller.protocols.cost_index.rules import total_spend
 
 CASES_MAX: Final = 1_000_000  # every instance under every stack; few rows of many ids can name billions
+CELLS_MAX: Final = 10_000  # each is a kilobyte of the result; the methodology asks 60
 Key = tuple[str, int]  # task and replicate: one instance
 
 
@@ -158,13 +159,17 @@ def cohorts_of(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None) -> tup
     cases = len(stacks) * sum(len(instances) for instances in declared.values())
     if cases > CASES_MAX:
         raise InvalidInput(f"{len(rows):,} rows predeclare {cases:,} cases; at most {CASES_MAX:,} are analysed")
+    cells = len(stacks) * len(declared)
+    if cells > CELLS_MAX:
+        sizes = f"{len(declared):,} outcomes and {len(stacks):,} stacks"
+        raise InvalidInput(f"{sizes} make {cells:,} cells; at most {CELLS_MAX:,} are analysed")
     by_key = {(row.arm, row.task, row.replicate): (line, row) for line, row in enumerate(rows, start=1)}
     counted = plan.counted if plan else COUNTED
     found = []
     for outcome in sorted(declared, key=str.encode):
         cluster_of = declared[outcome]
         instances = tuple(sorted(cluster_of, key=lambda key: (key[0].encode(), key[1])))
-        cells = {
+        by_stack = {
             stack: StackCases(
                 outcome,
                 stack,
@@ -173,7 +178,7 @@ def cohorts_of(rows: Sequence[LogicalRunRow], plan: CostIndexPlan | None) -> tup
             )
             for stack in stacks
         }
-        found.append(OutcomeCases(outcome, instances, cluster_of, cells))
+        found.append(OutcomeCases(outcome, instances, cluster_of, by_stack))
     return tuple(found)
 
 

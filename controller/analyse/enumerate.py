@@ -10,9 +10,7 @@ from math import comb, factorial
 from typing import Final, TypeVar
 
 CLUSTERS_MAX: Final = 9  # 24,310 distinct resamples; ten clusters already need 92,378
-SIGN_FLIP_TASKS_MAX: Final = (
-    400  # beyond it the exact convolution takes seconds per pair, for a column nobody decides on
-)
+SIGN_FLIP_TASKS_MAX: Final = 400  # beyond it the convolution takes seconds per pair, for a column that decides nothing
 
 Value = TypeVar("Value")
 

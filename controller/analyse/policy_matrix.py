@@ -14,7 +14,7 @@ from controller.analyse.charges import amounts_of, counted_twice
 from controller.analyse.dataset import absent, mixtures, refuse, run_name
 from controller.domain.dataset import LogicalRunRow
 from controller.protocols.cost_index.rules import total_spend
-from controller.protocols.optimizer_matrix.plan import OptimizerPlan, Roles, Scenario
+from controller.protocols.optimizer_matrix.plan import POLICIES_MAX, OptimizerPlan, Roles, Scenario
 
 Key = tuple[str, str, int]  # policy, scenario, repetition: the order of the matrix
 
@@ -87,7 +87,7 @@ def _run(row: LogicalRunRow, line: int) -> MatrixRun:
 
 
 def _plan_of(rows: Sequence[LogicalRunRow]) -> OptimizerPlan:
-    """What the rows name, with the policies' usual names. Raises InvalidInput when one of the three is absent."""
+    """What the rows name, with the policies' usual names. Raises InvalidInput when a role is absent, or too many."""
     runs = [row for row in rows if row.challenge is None]
     policies = tuple(sorted({row.arm for row in runs}))
     roles = Roles()
@@ -95,6 +95,8 @@ def _plan_of(rows: Sequence[LogicalRunRow]) -> OptimizerPlan:
     refuse(
         [f"arm: no run of the policy {one!r}; a frozen plan may name another" for one in wanted if one not in policies]
     )
+    if len(policies) > POLICIES_MAX:
+        refuse([f"arm: {len(policies):,} policies; at most {POLICIES_MAX} are compared"])
     first: dict[str, LogicalRunRow] = {}
     for row in runs:
         first.setdefault(row.task, row)

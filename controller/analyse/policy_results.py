@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
@@ -21,7 +22,7 @@ def policy_of(matrix: Matrix, policy: str) -> Policy:
     """One policy's results. Every run counts, whatever became of it."""
     runs = matrix.of(policy)
     held_out = [run for run in runs if run.held_out]
-    strata = sorted({run.row.stratum for run in runs})
+    strata, hits = Counter(run.row.stratum for run in runs), Counter(run.row.stratum for run in runs if run.verified)
     return Policy(
         policy=policy,
         role=_role(matrix, policy),
@@ -34,12 +35,7 @@ def policy_of(matrix: Matrix, policy: str) -> Policy:
         costs=costs_of(runs, matrix.currency),
         held_out=HeldOut(runs=len(held_out), verified=verified(held_out), costs=costs_of(held_out, matrix.currency)),
         strata=tuple(
-            Stratum(
-                stratum=stratum,
-                runs=sum(run.row.stratum == stratum for run in runs),
-                verified=sum(run.row.stratum == stratum and run.verified for run in runs),
-            )
-            for stratum in strata
+            Stratum(stratum=stratum, runs=count, verified=hits[stratum]) for stratum, count in sorted(strata.items())
         ),
     )
 

@@ -64,7 +64,7 @@ def analyse(
     from controller.wiring.analysing import statistics_cases
     from controller.wiring.planning import plan_statistics, planning_text
 
-    options = {
+    options: dict[str, object] = {
         "tasks": tasks,
         "arms": arms,
         "repeats": repeats,
@@ -74,7 +74,7 @@ def analyse(
         "time_log_sd": time_log_sd,
         "lead_points": lead_points,
     }
-    of_data = {"frozen": frozen, "seed": seed, "parquet": parquet, "figures": figures}
+    of_data: dict[str, object] = {"frozen": frozen, "seed": seed, "parquet": parquet, "figures": figures}
     if plan:
         _refuse({**of_data, "cases": cases or None}, "not with --plan")
         given = {field: value for field, value in {**options, "protocol": protocol}.items() if value is not None}

@@ -15,6 +15,7 @@ from controller.domain.record import Record
 ADAPTIVE: Final = "adaptive"
 FRONTIER: Final = "always-frontier"
 PROMPT_ONLY: Final = "prompt-only"
+POLICIES_MAX: Final = 100
 
 
 class Shape(Record):
@@ -61,7 +62,7 @@ class OptimizerPlan(Record):
 
     schema_version: Literal["fairtrial.optimizer-plan/1"] = "fairtrial.optimizer-plan/1"
     scenarios: tuple[Scenario, ...] = Field(min_length=1)
-    policies: tuple[Name, ...] = Field(min_length=3)
+    policies: tuple[Name, ...] = Field(min_length=3, max_length=POLICIES_MAX)
     repetitions: int = Field(ge=1, le=100)
     roles: Roles = Roles()
     selection: Selection | None = None

@@ -169,6 +169,18 @@ def test_few_rows_that_predeclare_too_many_cases_are_refused_at_once() -> None:
         analyse_cost_index(many, seed=SEED)
 
 
+def test_few_rows_that_predeclare_too_many_cells_are_refused_at_once() -> None:
+    many = [case(f"outcome-{place}", f"stack-{place}", f"task-{place}") for place in range(101)]
+    with pytest.raises(InvalidInput, match="101 outcomes and 101 stacks make 10,201 cells; at most 10,000"):
+        analyse_cost_index(many, seed=SEED)
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "2026-1-1", "20260101"])
+def test_a_day_that_no_calendar_has_is_refused(day: str) -> None:
+    with pytest.raises(ValueError, match="frozen_on"):
+        CostIndexPlan.model_validate_json(json.dumps({**frozen().model_dump(mode="json"), "frozen_on": day}))
+
+
 def test_more_clusters_than_memory_has_room_for_are_refused_before_anything_is_drawn() -> None:
     many = [case("refund", "alpha", f"task-{place}") for place in range(4_001)]
     with pytest.raises(InvalidInput, match="4,001 clusters; at most 4,000"):
