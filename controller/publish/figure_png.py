@@ -14,19 +14,21 @@ FONTS: Final = tuple(
 )
 _FACE: Final = "DejaVu Sans"
 _TIMES: Final = 2
+_HEIGHT_MAX: Final = 30_000  # 60,000 pixels: 1,400 tasks, or all pairs of 30 arms; more takes minutes and gigabytes
 
 
 def figure_files(sheets: Sequence[Sheet]) -> dict[str, bytes]:
     """Every figure by file name: `<name>.svg`, which follows the reader's light or dark, `<name>.png` in light and
-    `<name>-dark.png`.
+    `<name>-dark.png`. One that is too tall for pixels is SVG only.
 
     Raises MissingProgram when the fonts are not installed.
     """
     files = {}
     for sheet in sheets:
         files[f"{sheet.name}.svg"] = sheet.svg().encode()
-        files[f"{sheet.name}.png"] = png(sheet.svg(LIGHT))
-        files[f"{sheet.name}-dark.png"] = png(sheet.svg(DARK))
+        if sheet.height <= _HEIGHT_MAX:
+            files[f"{sheet.name}.png"] = png(sheet.svg(LIGHT))
+            files[f"{sheet.name}-dark.png"] = png(sheet.svg(DARK))
     return files
 
 

@@ -101,7 +101,7 @@ MONEY = st.sampled_from(["0", "0.05", "9" * 13 + "." + "9" * 30, "0." + "0" * 29
 
 @st.composite
 def sound_attempt(draw: st.DrawFn, number: int) -> AttemptRow:
-    end = draw(ENDS)
+    end, verified = draw(ENDS), draw(st.sampled_from([None, True, False]))
     return AttemptRow(
         attempt_id=f"att-{number}",
         number=number,
@@ -114,8 +114,8 @@ def sound_attempt(draw: st.DrawFn, number: int) -> AttemptRow:
         tool_calls=draw(st.none() | COUNTS),
         tokens=draw(st.dictionaries(st.sampled_from(["in", "read", "out", "unheard-of"]), COUNTS)),
         self_reported_usd=draw(MONEY),
-        verified=draw(st.sampled_from([None, True, False])),
-        would_have_passed=end is not EndKind.NORMAL and draw(st.booleans()),
+        verified=verified,
+        would_have_passed=end is not EndKind.NORMAL and verified is not False and draw(st.booleans()),
     )
 
 

@@ -105,7 +105,7 @@ def test_any_field_of_a_case_may_be_anything(case: dict[str, Any], data: st.Data
         holder = damaged["input"]
         for key in parents:
             holder = holder[key]
-        holder[last] = data.draw(ODD)
+        holder[last] = copy.deepcopy(data.draw(ODD))
         if not leaves(damaged["input"]):
             break
     try:

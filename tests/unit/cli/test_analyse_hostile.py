@@ -110,7 +110,7 @@ def test_the_protocol_is_an_option_of_a_plan_too(screen: Screen) -> None:
 def test_a_place_where_nothing_can_be_written(option: str, out: str, screen: Screen) -> None:
     code, text, err = screen("good.jsonl", option, out)
     is_one_screen(code, text, err)
-    assert out[:200] in err
+    assert out[:200] in err or str(Path(out).parent) in err
 
 
 @pytest.mark.parametrize("seed", ["", "0" * 63, "0" * 65, "A" * 64, "0x" + "0" * 62, "\u0660" * 64, "0" * 63 + "\n"])

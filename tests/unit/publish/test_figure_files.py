@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import struct
 from xml.etree import ElementTree
@@ -169,3 +170,8 @@ def test_every_figure_is_pixels_of_twice_its_size_in_light_and_dark() -> None:
 
 def test_the_fonts_are_those_named_by_file() -> None:
     assert all(font.is_absolute() for font in figure_png.FONTS)
+
+
+def test_a_figure_too_tall_for_pixels_is_svg_only() -> None:
+    tall = dataclasses.replace(DRAWN["cost-success"], height=30_001)
+    assert list(figure_files([tall])) == ["cost-success.svg"]
