@@ -75,8 +75,9 @@ class FlowsFile(Record):
 
 
 class Flows(Record):
-    """The policy and the digest that manifests name it by: sha256 of the file's bytes."""
+    """The policy, the file's text that manifests hold, and the digest that names it: sha256 of the file's bytes."""
 
+    text: str
     digest: Digest
     limits: FlowLimits
     flows: tuple[Flow, ...]
@@ -98,4 +99,6 @@ def load_flows(path: Path) -> Flows:
         raise InvalidInput(f"{path}: {'; '.join(field_faults(error))}") from None
     except re.error as error:
         raise InvalidInput(f"{path}: path_pattern: {error}") from None
-    return Flows(digest=sha256_digest(raw), limits=parsed.limits, flows=parsed.flow, answers=parsed.answer)
+    return Flows(
+        text=raw.decode(), digest=sha256_digest(raw), limits=parsed.limits, flows=parsed.flow, answers=parsed.answer
+    )

@@ -90,7 +90,7 @@ def analyse(
         return
     if figures is not None and protocol not in (None, "harness-round"):
         raise InvalidInput("figures: only of a harness-round's dataset or round")
-    record, text = _analysed(source, protocol or "harness-round", frozen, seed)
+    record, text = _analysed(source, protocol, frozen, seed)
     if parquet or figures:
         _export(record, source, parquet, figures)
     render.result(record.model_dump(mode="json"), as_json=as_json, text=text)
@@ -103,18 +103,20 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
         raise InvalidInput(f"{', '.join(idle)}: {why}")
 
 
-def _analysed(source: Path, protocol: Protocol, frozen: Path | None, seed: str | None) -> tuple[Record, str]:
+def _analysed(source: Path, protocol: Protocol | None, frozen: Path | None, seed: str | None) -> tuple[Record, str]:
     """The analysis under the protocol's rules, as a record and as text."""
     from controller.wiring.analysing import analyse_dataset, analyse_round, conclusion
-    from controller.wiring.protocols import analyse_protocol
+    from controller.wiring.protocols import analyse_protocol, describe
 
-    if protocol != "harness-round":
+    if source.is_dir():
+        _refuse({"frozen": frozen, "seed": seed}, "a round is analysed by the plan and the seed in its manifest")
+        analysis = analyse_round(source, protocol=protocol)
+        return analysis, describe(analysis)
+    if protocol == "cost-index" or protocol == "optimizer-matrix":
         return analyse_protocol(source, protocol, seed=seed, frozen=frozen)
     if frozen is not None:
         raise InvalidInput("frozen: a harness-round has its plan in the manifest of its round")
-    if seed is not None and source.is_dir():
-        raise InvalidInput("seed: a round is analysed under the seed in its manifest")
-    found = analyse_round(source) if source.is_dir() else analyse_dataset(source, seed=seed)
+    found = analyse_dataset(source, seed=seed)
     return found, conclusion(found)
 
 

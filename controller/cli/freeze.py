@@ -9,20 +9,29 @@ import typer
 
 from controller.cli import render
 from controller.cli.options import Json, Round, settings
+from controller.errors import InvalidInput
 
 
 def freeze(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The round's directory; must not exist.", show_default=False)],
+    amends: Annotated[
+        Path | None, typer.Option(help="The round that this one takes the place of; it stays as it is.")
+    ] = None,
+    why: Annotated[str | None, typer.Option(help="With --amends: the reason, which is published.")] = None,
     as_json: Json = False,
 ) -> None:
     """Turn a plan into a signed manifest: tasks, arms, images, prices, limits, seed and schedule, fixed from here on.
 
     Example: fairtrial freeze policies/rounds/demo.yaml --out rounds/demo-1
+    Example: fairtrial freeze fixed.yaml --out rounds/two --amends rounds/one --why "task t3 is flaky"
     """
-    from controller.wiring.freezing import freeze_plan
+    from controller.wiring.freezing import amendment_of, freeze_plan
 
-    frozen = freeze_plan(settings(), plan, out)
+    if (amends is None) != (why is None):
+        raise InvalidInput("amends, why: an amendment names the round that it amends and says why")
+    amendment = amendment_of(amends, why) if amends and why else None
+    frozen = freeze_plan(settings(), plan, out, amends=amendment)
     text = f"{out}: {len(frozen.manifest.schedule)} logical runs frozen as {frozen.digest}"
     render.result({"round": str(out), "manifest_digest": frozen.digest}, as_json=as_json, text=text)
 

@@ -124,7 +124,7 @@ def _run_in_machine(world: World, run: LogicalRun, attempt: AttemptHistory) -> N
         attempt_id,
         generation=attempt.generation,
         limits=world.manifest.sandbox_limits,
-        image=world.manifest.images["vm-runner"],
+        image=world.manifest.images[world.manifest.machines.runner],
         owner=world.owner,
         egress_socket=world.egress_socket,
     )

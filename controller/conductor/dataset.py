@@ -1,17 +1,24 @@
-"""The frozen table of a round, rebuilt from its statements: a pure function, so that a checker gets the same bytes."""
+"""The frozen table of a round, rebuilt from its statements: a pure function, so that a checker gets the same bytes.
+
+Rows of harness-round have the form of version 1. The other protocols also read how long a run took to be judged, and
+what was proven of it, so their rows have that of version 2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from controller.conductor.history import AttemptHistory, RunHistory, run_histories
 from controller.domain.bodies import AttemptSettled
-from controller.domain.dataset import AttemptRow, LogicalRunRow
+from controller.domain.dataset import AttemptRow, LogicalRunRow, Proofs
 from controller.domain.money import sum_usd
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.provider_report import Figure
 from controller.domain.statement import Statement
+
+VERSION_1_PROTOCOL: Final = "harness-round"
 
 
 def dataset_rows(
@@ -45,7 +52,39 @@ def _row(manifest: RoundManifest, digest: str, run: LogicalRun, history: RunHist
         wall_ms=sum(a.wall_ms for a in attempts) if scored else None,
         attempts=attempts,
         scored_attempt=scored.scored_attempt if scored else None,
+        **({} if manifest.protocol == VERSION_1_PROTOCOL else _version_2(history if scored else None)),
     )
+
+
+def _version_2(history: RunHistory | None) -> dict[str, Any]:
+    """What version 2 adds, for a scored run; the engine meters no charge beside the model's."""
+    fields: dict[str, Any] = {"schema_version": "fairtrial.dataset/2"}
+    return fields if history is None else fields | {"latency_ms": _latency_ms(history), "proofs": _proofs(history)}
+
+
+def _latency_ms(history: RunHistory) -> int | None:
+    """From the first intent to the verdict of the last attempt, waits and retries included.
+
+    None when a clock that was set back makes it shorter than the harness's own time: then it is not known.
+    """
+    end = history.attempts[-1].terminal_at
+    elapsed = None if end is None else end - history.attempts[0].intended_at
+    worked = sum(attempt.result.wall_ms for attempt in history.attempts if attempt.result)
+    return elapsed if elapsed is not None and elapsed >= worked else None
+
+
+def _proofs(history: RunHistory) -> Proofs:
+    """The model: of every answer of every attempt. The receipt: of the isolation of the attempt that was scored."""
+    accounts = history.accounts
+    answered = any(account.tokens for account in accounts)
+    observed: bool | None = None
+    if any(account.off_lane_models for account in accounts):
+        observed = False
+    elif answered and all(account.valid for account in accounts):
+        observed = True
+    isolation = history.attempts[-1].isolation
+    has_receipt = isolation is not None and isolation.receipt_digest is not None
+    return Proofs(observed_model=observed, receipt=not isolation.mismatches if isolation and has_receipt else None)
 
 
 def _figure(usd: str | None, history: RunHistory | None) -> Figure | None:

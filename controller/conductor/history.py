@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from controller.domain import bodies
+from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
@@ -24,6 +25,8 @@ class AttemptHistory:
     number: int
     generation: int
     intended_epoch: int
+    intended_at: InstantMs  # of the first generation
+    terminal_at: InstantMs | None  # of the verdict, or of the result when nothing could be judged
     isolation: bodies.IsolationChecked | None
     result: bodies.ResultAcknowledged | None
     runner_gone: bool
@@ -114,8 +117,9 @@ def newest(statements: Iterable[Statement], kind: StatementKind, model: type[R])
 
 def attempt_history(attempt_id: str, statements: Sequence[Statement]) -> AttemptHistory:
     """One attempt; its first statement is the intent."""
-    intents = [claim(s, bodies.AttemptIntended) for s in statements if s.kind is StatementKind.ATTEMPT_INTENDED]
-    intent = intents[-1]
+    intents = [s for s in statements if s.kind is StatementKind.ATTEMPT_INTENDED]
+    intent = claim(intents[-1], bodies.AttemptIntended)
+    ends = {s.kind: s.at for s in statements if s.kind in (StatementKind.VERDICT, StatementKind.RESULT_ACKNOWLEDGED)}
     gone = newest(statements, StatementKind.SANDBOX_DESTROYED, bodies.SandboxGone)
     return AttemptHistory(
         attempt_id=attempt_id,
@@ -123,6 +127,8 @@ def attempt_history(attempt_id: str, statements: Sequence[Statement]) -> Attempt
         number=intent.number,
         generation=intent.generation,
         intended_epoch=intent.epoch,
+        intended_at=intents[0].at,
+        terminal_at=ends.get(StatementKind.VERDICT, ends.get(StatementKind.RESULT_ACKNOWLEDGED)),
         isolation=newest(statements, StatementKind.ISOLATION_RECEIPT, bodies.IsolationChecked),
         result=newest(statements, StatementKind.RESULT_ACKNOWLEDGED, bodies.ResultAcknowledged),
         runner_gone=gone is not None and gone.generation == intent.generation,

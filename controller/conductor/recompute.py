@@ -7,25 +7,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller import schedule
-from controller.analyse import PlanInputs, analyse_bytes
-from controller.analyse.plan import plan_of_manifest
+from controller.analyse.frozen import analyse_frozen
 from controller.conductor.dataset import dataset_rows
 from controller.domain.bodies import RunReconciled
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.provider_report import ProviderEvidence
 from controller.domain.reconciliation import AttemptRecord
 from controller.domain.statement import Statement
-from controller.errors import BundleRejected
-from controller.evidence.canonical import lines, parse
-from controller.protocols.harness_round.manifest import HarnessRoundManifest
+from controller.evidence.canonical import lines
+from controller.protocols.manifests import parse_manifest
 from controller.settle import reconcile
 
 
-class HarnessRoundRecompute:
-    """The Recompute port of `evidence.check` for the harness-round protocol."""
+class RoundRecompute:
+    """The Recompute port of `evidence.check`, for a round of any protocol."""
 
     def manifest(self, data: bytes) -> RoundManifest:
-        return parse(data, HarnessRoundManifest, "manifest.json")
+        return parse_manifest(data, "manifest.json")
 
     def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
         return schedule.allocation(
@@ -52,11 +50,4 @@ class HarnessRoundRecompute:
         return lines(dataset_rows(manifest, manifest_digest, statements))
 
     def analysis(self, manifest: RoundManifest, dataset: bytes) -> bytes:
-        return analyse_bytes(dataset, plan_inputs(manifest))[1]
-
-
-def plan_inputs(manifest: RoundManifest) -> PlanInputs:
-    """The analysis as frozen. Raises BundleRejected for a manifest of another protocol."""
-    if not isinstance(manifest, HarnessRoundManifest):
-        raise BundleRejected(f"protocol {manifest.protocol!r} has no analysis here")
-    return plan_of_manifest(manifest)
+        return analyse_frozen(manifest, dataset)[1]

@@ -9,9 +9,9 @@ from typing import Final
 from controller.domain import bodies
 from controller.domain.outcome import EndKind
 from controller.domain.statement import Statement, StatementKind
+from controller.domain.terms import StopRules
 from controller.errors import CapReached, FairtrialError, ObservedModelMismatch, RateCardChanged
 from controller.evidence.claims import claim
-from controller.protocols.harness_round.manifest import StopRules
 
 OPERATOR: Final = "operator"
 AUTHORIZATION: Final = "authorization"

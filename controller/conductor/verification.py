@@ -37,7 +37,9 @@ def verify_attempt(world: World, run: LogicalRun, attempt: AttemptHistory) -> No
     verdict, patch = judged or (_machines_lost(world, run), b"")
     if verdict.patch_digest is not None:
         world.files.create_file(world.round_dir / "patches" / f"{attempt_id}.patch", patch)
-    body = bodies.VerdictReached(verdict=verdict, verifier_image=world.manifest.images["vm-verifier"])
+    body = bodies.VerdictReached(
+        verdict=verdict, verifier_image=world.manifest.images[world.manifest.machines.verifier]
+    )
     world.journal.append(StatementKind.VERDICT, attempt_id, body, at=world.clock.now())
 
 
@@ -49,7 +51,7 @@ def _judge_once(
         attempt_id,
         generation=lease_number + (world.epoch - 1) * VERIFY_LEASES_MAX,
         limits=world.manifest.sandbox_limits,
-        image=world.manifest.images["vm-verifier"],
+        image=world.manifest.images[world.manifest.machines.verifier],
         owner=world.owner,
         verify_seconds=world.tasks.brief(run.task).verify_seconds,
     )

@@ -13,6 +13,7 @@ from controller import verify as verify_stage
 from controller.domain.ids import AttemptId
 from controller.domain.keys import KeyRing
 from controller.domain.outcome import Verdict
+from controller.domain.plan import RoundManifest
 from controller.domain.receipt import RunOrder
 from controller.domain.task import TaskBundle
 from controller.domain.tree_stream import HarvestedTree
@@ -24,7 +25,6 @@ from controller.ports.ledger import Artifacts, Ledger
 from controller.ports.patches import PatchTool
 from controller.ports.pool import Pool, Sandbox
 from controller.ports.tasks import TaskContents
-from controller.protocols.harness_round.manifest import HarnessRoundManifest
 
 Execute = Callable[[Sandbox, RunOrder], object]
 Verify = Callable[[Sandbox, TaskBundle, HarvestedTree | str, PatchTool], tuple[Verdict, bytes]]
@@ -38,7 +38,7 @@ class World:
     """
 
     round_dir: Path
-    manifest: HarnessRoundManifest
+    manifest: RoundManifest
     manifest_digest: str
     tasks: TaskContents
     harnesses: Mapping[str, HarnessAdapter]

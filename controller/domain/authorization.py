@@ -81,3 +81,17 @@ def excesses(caps: Caps, consumed: Consumed) -> tuple[str, ...]:
     if usd_from_text(consumed.usd) > usd_from_text(caps.usd):
         texts.append(f"usd: {consumed.usd} of {caps.usd}")
     return tuple(texts)
+
+
+def beyond(caps: Caps, envelope: Caps) -> tuple[str, ...]:
+    """The caps that are wider than the envelope's, each as `name: this of that`."""
+    return excesses(
+        envelope,
+        Consumed(
+            logical_runs=caps.logical_runs,
+            attempts=caps.attempts,
+            requests=caps.requests,
+            usd=caps.usd,
+            wall_ms=caps.timeout_minutes * 60_000,
+        ),
+    )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import Field
+
 from controller.domain.record import Record
 
 
@@ -24,3 +28,12 @@ class LaunchContract(Record):
     files: dict[str, str]  # written into the clean home directory before the start, by path relative to it
     stdin: str = ""
     report_paths: tuple[str, ...] = ()  # files under the home directory that hold the harness's own account of itself
+
+
+class Shim(Record):
+    """Our own code between a harness and its provider, and what is known of its faithfulness."""
+
+    name: str = Field(min_length=1)
+    does: str = Field(min_length=1)
+    status: Literal["qualified", "unqualified"]  # qualified: compared with a direct connection, and found equal
+    basis: str = Field(min_length=1)  # where that was shown, or why it was not

@@ -5,17 +5,31 @@ A protocol's manifest extends `RoundManifest` with what it alone needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from controller.domain.authorization import Caps
 from controller.domain.ids import ArmId, Digest, LogicalRunId, Slug, TaskId, logical_run_id
 from controller.domain.instant import InstantMs
+from controller.domain.keys import PublicKey
+from controller.domain.launch import LaunchContract, Shim
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
 from controller.domain.names import Name
 from controller.domain.rate_card import RateCard
 from controller.domain.record import Record
+from controller.domain.retail import RetailPolicy
+from controller.domain.terms import (
+    Amendment,
+    CleanStart,
+    InvalidationRules,
+    LanePolicy,
+    Machines,
+    RetryRule,
+    Rubric,
+    StopRules,
+)
 from controller.domain.usage import Dialect
 
 Visibility = Literal["public", "sealed", "holdout"]
@@ -83,10 +97,12 @@ class Arm(Record):
     title: str
     harness: Slug
     harness_version: str
+    adapter_digest: Digest  # of the module that starts it
     image: str
-    image_digest: Digest
+    image_digest: Digest  # the harness's program with everything it needs
     lane: Slug
     dialect: Dialect
+    shims: tuple[Shim, ...]
     settings: dict[str, str] = Field(default_factory=dict)
     is_own: bool = False  # ours: if it loses, the report names the winner first
 
@@ -103,29 +119,70 @@ class LogicalRun(Record):
 
 
 class RoundManifest(Record):
-    """What is fixed for every counted run."""
+    """What is fixed for every counted run, and published the moment the round starts."""
 
-    schema_version: Literal["fairtrial.manifest/1"] = "fairtrial.manifest/1"
+    schema_version: Literal["fairtrial.manifest/2"] = "fairtrial.manifest/2"
     protocol: str
     round_id: Slug
     title: str
     kind: Literal["rehearsal", "measured"]
+    amends: Amendment | None = None
     frozen_at: InstantMs
     software: str
+    software_digest: Digest  # of our whole package: the meter, the result API and the code inside machines are in it
     seed: Seed
     replicates: int = Field(ge=1, le=10)
     corpus_root: Digest  # RFC 6962 root over the tasks in byte order of their ids; see controller.evidence.corpus
     tasks: tuple[TaskEntry, ...] = Field(min_length=1)
+    exclusions: tuple[str, ...] = ()  # what was left out before the freeze, and why; nothing is left out after it
     arms: tuple[Arm, ...] = Field(min_length=1)
+    launch_contracts: dict[str, LaunchContract]  # by arm, with placeholders for prompt and token
     lanes: tuple[Lane, ...] = Field(min_length=1)
+    lane_policy: LanePolicy
     rate_card: RateCard
     rate_card_digest: Digest
+    retail_policy: RetailPolicy | None = None
+    retail_policy_digest: Digest | None = None
     images: dict[str, Digest]
+    machines: Machines = Machines()
+    network_policy: str  # the file of flows itself
     network_policy_digest: Digest
     sandbox_limits: SandboxLimits
     spend_limits: SpendLimits
     artifact_limits: ArtifactLimits
+    envelope: Caps  # the most that any grant may allow
+    clean_start: CleanStart = CleanStart()
+    retry: RetryRule = RetryRule()
+    rubric: Rubric
+    invalidation: InvalidationRules = InvalidationRules()
+    stop_rules: StopRules = StopRules()
+    approvers: tuple[PublicKey, ...] = ()  # of these persons, one must approve the exact report of a measured round
     schedule: tuple[LogicalRun, ...]
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        found = list(self.faults())
+        if found:
+            raise ValueError("; ".join(found))
+        return self
+
+    def faults(self) -> Iterator[str]:
+        """What contradicts itself or is missing, each as `field: fault`. A protocol's manifest adds its own."""
+        if sorted(self.launch_contracts) != sorted(arm.id for arm in self.arms):
+            yield "launch_contracts: must name every arm and nothing else"
+        if sorted(self.lane_policy.upstreams) != sorted({lane.provider for lane in self.lanes}):
+            yield "lane_policy.upstreams: must name the provider of every lane and no other"
+        for name in (self.machines.runner, self.machines.verifier):
+            if name not in self.images:
+                yield f"images: {name!r}, the image of a machine, is not among them"
+        if (self.retail_policy is None) != (self.retail_policy_digest is None):
+            yield "retail_policy_digest: a policy and its digest come together"
+        if self.amends is not None and self.amends.round_id == self.round_id:
+            yield "amends: an amendment is a round of its own, so it needs a round_id of its own"
+        if min(self.envelope.logical_runs, self.envelope.attempts) < len(self.schedule):
+            yield f"envelope: does not cover {len(self.schedule)} logical runs"
+        if self.kind == "measured" and not self.approvers:
+            yield "approvers: a measured round names the persons of whom one must approve its report"
 
     def arm(self, arm_id: str) -> Arm:
         """The arm of that id; KeyError when the manifest has none."""

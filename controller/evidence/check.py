@@ -2,9 +2,10 @@
 
  1. The index is signed by a trusted key, and names exactly the files that are there, with their bytes.
  2. The manifest is what was signed at freeze, canonical, and of this round.
- 3. The corpus root follows from the tasks, the rate card's digest from the rate card.
+ 3. The corpus root follows from the tasks; the digests of rate card, retail policy and network policy from each.
  4. Every statement follows from the one before it and claims what its kind claims; the checkpoint signs size and root.
- 5. At the moment of every attempt's intent a signed grant was in force and covered it with its ceilings.
+ 5. At the moment of every attempt's intent a signed grant was in force and covered it with its ceilings; no grant goes
+    beyond the frozen envelope.
  6. Every logical run has exactly one score; every intended attempt is settled, classified and destroyed, or its run is
     halted or the round stopped; every patch is the one that was judged.
  7. Every charge is recomputed from its usage and the frozen rate card, every finding from the provider's usage report

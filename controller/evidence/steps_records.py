@@ -38,14 +38,20 @@ def check_manifest(exhibits: Exhibits) -> str:
 
 
 def check_commitments(exhibits: Exhibits) -> str:
-    """(3) Corpus root and rate card digest follow from what they commit to."""
+    """(3) Corpus root and the digests of prices, terms and network policy follow from what they commit to."""
     manifest = exhibits.manifest
     root = corpus_root(manifest.tasks)
     if manifest.corpus_root != root:
         raise BundleRejected(f"corpus root is {manifest.corpus_root}, but the tasks give {root}")
     card = sha256_digest(canonical(manifest.rate_card))
-    if manifest.rate_card_digest != card:
-        raise BundleRejected(f"rate card digest is {manifest.rate_card_digest}, but the card gives {card}")
+    retail = manifest.retail_policy
+    for name, said, found in (
+        ("rate card", manifest.rate_card_digest, card),
+        ("retail policy", manifest.retail_policy_digest, sha256_digest(canonical(retail)) if retail else None),
+        ("network policy", manifest.network_policy_digest, sha256_digest(manifest.network_policy.encode())),
+    ):
+        if said != found:
+            raise BundleRejected(f"{name} digest is {said}, but the {name} gives {found}")
     return f"{len(manifest.tasks)} tasks under {root}; rate card {manifest.rate_card.name!r}"
 
 

@@ -106,13 +106,14 @@ def _check_attempt(exhibits: Exhibits, trail: AttemptTrail, *, may_be_open: bool
 
 
 def _check_verdicts(trail: AttemptTrail, exhibits: Exhibits) -> None:
-    """A patch passed only if it passed every gate, in a machine from an image of the manifest."""
+    """A patch passed only if it passed every gate of the rubric, in a machine of the frozen verifier image."""
+    manifest = exhibits.manifest
     for reached in trail.verdicts:
-        gates = reached.verdict.gates
-        if reached.verdict.passed and not (gates and all(gate.passed for gate in gates)):
+        passed = tuple(gate.name for gate in reached.verdict.gates if gate.passed)
+        if reached.verdict.passed and passed != manifest.rubric.gates:
             raise BundleRejected(f"{trail.attempt_id} passed without passing every gate")
-        if reached.verifier_image not in exhibits.manifest.images.values():
-            raise BundleRejected(f"{trail.attempt_id} was judged in a machine whose image is not in the manifest")
+        if reached.verifier_image != manifest.images[manifest.machines.verifier]:
+            raise BundleRejected(f"{trail.attempt_id} was judged in a machine whose image is not the frozen one")
 
 
 def _check_score(run_id: str, run: RunTrail) -> None:

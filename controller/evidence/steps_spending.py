@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.domain import bodies
-from controller.domain.authorization import Authorization, attempt_ceiling, excesses
+from controller.domain.authorization import Authorization, attempt_ceiling, beyond, excesses
 from controller.domain.statement import Statement, StatementKind
 from controller.errors import BundleRejected
 from controller.evidence.claims import claim
@@ -19,6 +19,8 @@ def check_authorization(exhibits: Exhibits) -> str:
     for grant in exhibits.grants:
         if (grant.manifest_digest, grant.round_id) != (exhibits.manifest_digest, manifest.round_id):
             raise BundleRejected("a grant is for another manifest or round")
+        if wide := beyond(grant.caps, manifest.envelope):
+            raise BundleRejected(f"a grant is beyond the frozen envelope: {'; '.join(wide)}")
     tally = Tally(manifest.spend_limits, manifest.sandbox_limits)
     for statement in exhibits.statements:
         if statement.kind is StatementKind.ATTEMPT_INTENDED and not tally.has_attempt(statement.subject):

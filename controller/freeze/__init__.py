@@ -7,6 +7,6 @@ the directory appears whole or not at all.
 """
 
 from controller.freeze.rules import FreezeInputs
-from controller.freeze.step import Frozen, find_tasks, freeze, load_frozen, read_plan, read_rate_card
+from controller.freeze.step import Frozen, find_tasks, freeze, load_frozen, read_named_record, read_plan
 
-__all__ = ["FreezeInputs", "Frozen", "find_tasks", "freeze", "load_frozen", "read_plan", "read_rate_card"]
+__all__ = ["FreezeInputs", "Frozen", "find_tasks", "freeze", "load_frozen", "read_named_record", "read_plan"]

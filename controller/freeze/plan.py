@@ -10,16 +10,18 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from controller.domain.authorization import Caps
 from controller.domain.ids import Slug
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
 from controller.domain.plan import REHEARSAL_PROVIDER, Lane
 from controller.domain.record import Record, field_path
 from controller.errors import InvalidPlan
+from controller.freeze.sections import CostIndexSection, OptimizerSection, RelativePath
 from controller.freeze.yaml_strict import StrictYamlError, load_yaml
 
 GENERATE: Final = "generate"  # as a seed: draw one at freeze
-
-RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+# The section that a plan of each protocol has, and no other plan; harness-round needs none.
+SECTIONS: Final[Mapping[str, str]] = {"cost-index": "cost_index", "optimizer-matrix": "optimizer_matrix"}
 
 
 class PlanArm(Record):
@@ -46,7 +48,7 @@ class RoundPlan(Record):
 
     round_id: Slug
     title: str = Field(min_length=1, max_length=200)
-    protocol: Literal["harness-round"]
+    protocol: Literal["harness-round", "cost-index", "optimizer-matrix"]
     kind: Literal["rehearsal", "measured"]
     seed: Annotated[str, StringConstraints(pattern=rf"^([0-9a-f]{{64}}|{GENERATE})$")]
     replicates: int = Field(ge=1, le=10)
@@ -55,8 +57,14 @@ class RoundPlan(Record):
     arms: tuple[PlanArm, ...] = Field(min_length=2)
     lanes: tuple[Lane, ...] = Field(min_length=1)
     rate_card: RelativePath
+    retail_policy: RelativePath | None = None
+    exclusions: tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...] = ()
+    approvers: RelativePath | None = None  # a file of public keys, in the form of a bundle's keys.json
+    envelope: Caps | None = None  # default: every attempt that the retry rule allows, each with its ceilings
     limits: PlanLimits = PlanLimits()
     comparisons: Literal["all-pairs"] = "all-pairs"
+    cost_index: CostIndexSection | None = None
+    optimizer_matrix: OptimizerSection | None = None
 
 
 def parse_plan(data: bytes, where: str) -> RoundPlan:
@@ -117,15 +125,38 @@ def _cross_problems(raw: Mapping[str, Any]) -> Iterator[str]:
         yield from _provider_problems(raw.get("kind"), place, lane)
     if not raw.get("tasks") and not raw.get("sealed"):
         yield "tasks: name at least one directory here, or a store of sealed tasks under `sealed`"
-    paths = [(f"{field}[{i}]", path) for field in ("tasks", "sealed") for i, path in enumerate(_listed(raw, field))]
-    for place, path in [*paths, ("rate_card", raw.get("rate_card"))]:
+    for place, path in _paths(raw):
         if isinstance(path, str) and PurePosixPath(path).is_absolute():
             yield f"{place}: {path!r} must be relative to the plan, so that the plan means the same everywhere"
-    if raw.get("kind") == "measured":
-        if raw.get("replicates") != 3:
-            yield "replicates: a measured round has exactly 3"
-        if raw.get("limits"):
+    yield from _protocol_problems(raw)
+
+
+def _paths(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every field that names a file or directories, with its place."""
+    yield from ((name, raw.get(name)) for name in ("rate_card", "retail_policy", "approvers"))
+    for field in ("tasks", "sealed"):
+        yield from ((f"{field}[{i}]", path) for i, path in enumerate(_listed(raw, field)))
+    section = raw.get("optimizer_matrix")
+    for field in ("calibration", "pilot") if isinstance(section, dict) else ():
+        yield from ((f"optimizer_matrix.{field}[{i}]", path) for i, path in enumerate(_listed(section, field)))
+
+
+def _protocol_problems(raw: Mapping[str, Any]) -> Iterator[str]:
+    protocol, measured = raw.get("protocol"), raw.get("kind") == "measured"
+    for name, section in SECTIONS.items():
+        if (raw.get(section) is not None) != (protocol == name):
+            yield f"{section}: a plan of {name} has this section, and no other plan"
+    if protocol == "harness-round":
+        if measured and raw.get("limits"):
             yield "limits: a measured round keeps the protocol's fixed limits; leave the field out"
+        if measured and raw.get("retail_policy") is None:
+            yield "retail_policy: a measured round names the policy of its retail simulation"
+    elif raw.get("comparisons") is not None:
+        yield f"comparisons: {protocol} compares no pairs; leave the field out"
+    if measured and protocol != "cost-index" and raw.get("replicates") != 3:
+        yield "replicates: a measured round has exactly 3"
+    if measured and raw.get("approvers") is None:
+        yield "approvers: a measured round names the public keys of those who may approve its report"
 
 
 def _provider_problems(kind: object, place: str, lane: Mapping[str, Any]) -> Iterator[str]:

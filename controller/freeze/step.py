@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from controller.domain.ids import sha256_digest
 from controller.domain.json_files import parse_record
 from controller.domain.keys import KeyRing
-from controller.domain.rate_card import CARD_BYTES_MAX, RateCard
+from controller.domain.plan import RoundManifest
+from controller.domain.rate_card import CARD_BYTES_MAX
+from controller.domain.record import Record
 from controller.errors import InvalidInput, InvalidPlan, RoundNotFound
 from controller.evidence.bundle import KEYS, MANIFEST, MANIFEST_ENVELOPE
 from controller.evidence.canonical import canonical, parse
@@ -21,8 +24,9 @@ from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
 from controller.ports.named_files import read_named
 from controller.ports.signer import Signer
-from controller.protocols.harness_round.manifest import HarnessRoundManifest
+from controller.protocols.manifests import parse_manifest
 
+R = TypeVar("R", bound=Record)
 TASKS_MAX: Final = 5_000  # a glob that catches more is a mistake
 
 
@@ -30,7 +34,7 @@ TASKS_MAX: Final = 5_000  # a glob that catches more is a mistake
 class Frozen:
     """A frozen round. The digest is of the bytes of `manifest.json`, and is the round's identity."""
 
-    manifest: HarnessRoundManifest
+    manifest: RoundManifest
     digest: str
 
 
@@ -42,36 +46,36 @@ def read_plan(path: Path) -> RoundPlan:
         raise InvalidPlan(f"{path}: {error.strerror}") from error
 
 
-def find_tasks(plan: RoundPlan, plan_path: Path) -> tuple[Path, ...]:
-    """Every task directory the plan's paths and globs name, once each, in byte order.
+def find_tasks(patterns: Sequence[str], plan_path: Path, *, field: str = "tasks") -> tuple[Path, ...]:
+    """Every task directory that these paths and globs of the plan's field name, once each, in byte order.
 
     Raises InvalidPlan naming each pattern that finds none.
     """
     found: set[Path] = set()
     empty: list[str] = []
-    for position, pattern in enumerate(plan.tasks):
+    for position, pattern in enumerate(patterns):
         try:
             matches = {path.parent.resolve() for path in plan_path.parent.glob(f"{pattern.rstrip('/')}/task.toml")}
         except (ValueError, OSError, RuntimeError) as error:  # a misplaced `**`; a path too long; a loop of links
-            empty.append(f"{plan_path.name}: tasks[{position}]: {pattern!r}: {error}")
+            empty.append(f"{plan_path.name}: {field}[{position}]: {pattern!r}: {error}")
             continue
         if not matches:
-            empty.append(f"{plan_path.name}: tasks[{position}]: {pattern!r} finds no directory with a task.toml")
+            empty.append(f"{plan_path.name}: {field}[{position}]: {pattern!r} finds no directory with a task.toml")
         found |= matches
     if len(found) > TASKS_MAX:
-        empty.append(f"{plan_path.name}: tasks: {len(found)} directories, more than {TASKS_MAX}")
+        empty.append(f"{plan_path.name}: {field}: {len(found)} directories, more than {TASKS_MAX}")
     if empty:
         raise InvalidPlan("\n".join(empty))
     return tuple(sorted(found))
 
 
-def read_rate_card(plan: RoundPlan, plan_path: Path) -> RateCard:
-    """The rate card the plan names. Raises InvalidPlan naming file and field."""
-    path = plan_path.parent / plan.rate_card
+def read_named_record(plan_path: Path, field: str, name: str, kind: type[R]) -> R:
+    """The record in the file that a field of the plan names. Raises InvalidPlan naming file and field."""
+    path = plan_path.parent / name
     try:
-        return parse_record(read_named(path, bytes_max=CARD_BYTES_MAX), RateCard, path.name)
+        return parse_record(read_named(path, bytes_max=CARD_BYTES_MAX), kind, path.name)
     except OSError as error:
-        raise InvalidPlan(f"{plan_path.name}: rate_card: {plan.rate_card}: {error.strerror}") from error
+        raise InvalidPlan(f"{plan_path.name}: {field}: {name}: {error.strerror}") from error
     except InvalidInput as error:
         raise InvalidPlan(str(error)) from None
 
@@ -107,4 +111,4 @@ def load_frozen(round_dir: Path, keys: KeyRing | None = None) -> Frozen:
         raise RoundNotFound(f"{round_dir}: {error.filename and Path(error.filename).name}: {error.strerror}") from error
     if check(envelope, MANIFEST_TYPE, ring, MANIFEST_ENVELOPE) != data:
         raise RoundNotFound(f"{round_dir}: {MANIFEST} is not what was signed")
-    return Frozen(parse(data, HarnessRoundManifest, MANIFEST), sha256_digest(data))
+    return Frozen(parse_manifest(data, MANIFEST), sha256_digest(data))

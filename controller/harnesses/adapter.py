@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from controller.domain.launch import Shim
 from controller.errors import InvalidPlan
 
 HOME: Final = "/home/agent"
 BIN: Final = "/opt/harness/bin"
 COUNT_MAX: Final = 10**12  # no attempt counts higher, and signed JSON holds no integer above 2**53
+RELAY: Final = Shim(
+    name="relay",
+    does="carries bytes between the container's loopback port and the provider, by way of the egress proxy and the "
+    "meter; adds stream_options.include_usage to a streamed Chat request and changes nothing else",
+    status="qualified",
+    basis="tests/e2e/test_meter_parity.py: conversations and cache headers are the same with and without it",
+)
 
 
 def base_environment() -> dict[str, str]:

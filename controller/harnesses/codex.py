@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from controller.domain.launch import LaunchContext, LaunchContract
+from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.outcome import SelfReport
 from controller.domain.usage import Dialect
-from controller.harnesses.adapter import BIN, HOME, base_environment, check_settings, reported_count
+from controller.harnesses.adapter import BIN, HOME, RELAY, base_environment, check_settings, reported_count
 
 _SETTINGS: Final = {"reasoning_effort": ("minimal", "low", "medium", "high", "xhigh")}
 # On by default, and each reaches past the meter, re-sends, or needs what only the maker's own service offers.
@@ -41,6 +41,9 @@ class CodexCli:
 
     def check_settings(self, settings: Mapping[str, str]) -> None:
         check_settings(self.name, settings, _SETTINGS)
+
+    def shims(self, settings: Mapping[str, str]) -> tuple[Shim, ...]:
+        return (RELAY,)
 
     def launch(self, context: LaunchContext) -> LaunchContract:
         self.check_settings(context.settings)

@@ -9,10 +9,10 @@ from typing import Final
 
 import yaml
 
-from controller.domain.launch import LaunchContext, LaunchContract
+from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.outcome import SelfReport
 from controller.domain.usage import Dialect
-from controller.harnesses.adapter import BIN, HOME, base_environment, check_settings, reported_count
+from controller.harnesses.adapter import BIN, HOME, RELAY, base_environment, check_settings, reported_count
 
 _CONFIG: Final = ".config/fairtrial/mini.yaml"
 _TRAJECTORY: Final = ".local/share/fairtrial/trajectory.json"
@@ -20,6 +20,12 @@ _SETTINGS: Final = {
     "client": ("litellm", "requests"),
     "command_timeout_seconds": ("30", "60", "120", "300"),
 }
+_OWN_CLIENT: Final = Shim(
+    name="fairtrial_client",
+    does="is the harness's own client over requests, with the meter's address in place of a constant one",
+    status="unqualified",
+    basis="its requests were not compared with those of the client as shipped, whose address can't be set",
+)
 
 
 class MiniSweAgent:
@@ -33,6 +39,9 @@ class MiniSweAgent:
 
     def check_settings(self, settings: Mapping[str, str]) -> None:
         check_settings(self.name, settings, _SETTINGS)
+
+    def shims(self, settings: Mapping[str, str]) -> tuple[Shim, ...]:
+        return (RELAY, _OWN_CLIENT) if settings.get("client") == "requests" else (RELAY,)
 
     def launch(self, context: LaunchContext) -> LaunchContract:
         self.check_settings(context.settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from controller.domain.launch import LaunchContext, LaunchContract
+from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.outcome import SelfReport
 from controller.domain.usage import Dialect
 
@@ -36,6 +36,10 @@ class HarnessAdapter(Protocol):
 
     def check_settings(self, settings: Mapping[str, str]) -> None:
         """Raises InvalidPlan naming every setting that the harness does not know or whose value it can't take."""
+        ...
+
+    def shims(self, settings: Mapping[str, str]) -> tuple[Shim, ...]:
+        """Our own code between it and the provider under these settings, for the manifest."""
         ...
 
     def launch(self, context: LaunchContext) -> LaunchContract:

@@ -17,11 +17,12 @@ from controller.publish.report_text import percent, plain
 
 def render_report(context: ReportContext) -> str:
     """The page as text, ended by a newline. The same context gives the same bytes on any machine."""
-    return _environment().get_template("report.html.j2").render(view=report_view.view_of(context)) + "\n"
+    return environment().get_template("report.html.j2").render(view=report_view.view_of(context)) + "\n"
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates of this package: everything escaped, nothing undefined."""
     environment = Environment(
         loader=PackageLoader("controller.publish"),
         autoescape=select_autoescape(enabled_extensions=("j2",), default=True),

@@ -76,8 +76,7 @@ def context_of_round(
 ) -> ReportContext:
     """The context of a round's report, from its log and what was made of it. Pure.
 
-    `dataset` holds canonical lines. Isolation is the weakest any controller of the round reported; a round that never
-    started counts as "container". Raises NotCanonical for bytes or statements that are not what they claim.
+    `dataset` holds canonical lines. Raises NotCanonical for bytes or statements that are not what they claim.
     """
     started = [each for each in statements if each.kind is StatementKind.ROUND_STARTED]
     starts = [claim(each, bodies.RoundStarted) for each in started]
@@ -97,12 +96,18 @@ def context_of_round(
         dataset_digest=sha256_digest(dataset),
         rows=parse_lines(dataset, LogicalRunRow, "dataset.jsonl"),
         analysis=analysis,
-        isolation="vm" if starts and all(start.isolation == "vm" for start in starts) else "container",
+        isolation=weakest_isolation(statements),
         incidents=tuple(incidents),
         facts=tuple(facts),
         started_at=started[0].at if started else None,
         ended_at=ends[-1] if ends else None,
     )
+
+
+def weakest_isolation(statements: Sequence[Statement]) -> Literal["vm", "container"]:
+    """The weakest that any controller of the round reported; of a round that never started, "container"."""
+    starts = [claim(each, bodies.RoundStarted) for each in statements if each.kind is StatementKind.ROUND_STARTED]
+    return "vm" if starts and all(start.isolation == "vm" for start in starts) else "container"
 
 
 def _refuted(statements: Sequence[Statement]) -> Iterator[Incident]:

@@ -30,7 +30,12 @@ def frozen_facts(context: ReportContext) -> tuple[FactGroup, ...]:
                 ("frozen", instant_text(manifest.frozen_at)),
                 *((name, instant_text(at)) for name, at in times if at is not None),
                 ("isolation", context.isolation),
-                ("software", manifest.software),
+                ("software", f"{manifest.software}, {manifest.software_digest}"),
+                *(
+                    (("amends", manifest.amends.manifest_digest), ("why", manifest.amends.why))
+                    if manifest.amends
+                    else ()
+                ),
                 ("manifest", context.manifest_digest),
                 ("corpus root", manifest.corpus_root),
                 ("dataset", context.dataset_digest),
@@ -55,6 +60,7 @@ def frozen_facts(context: ReportContext) -> tuple[FactGroup, ...]:
             (
                 ("rate card", f"{manifest.rate_card.name}, retrieved {manifest.rate_card.retrieved}"),
                 ("rate card digest", manifest.rate_card_digest),
+                *((("retail policy", manifest.retail_policy_digest),) if manifest.retail_policy_digest else ()),
                 ("network policy", manifest.network_policy_digest),
                 *((f"image {name}", digest) for name, digest in sorted(manifest.images.items())),
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from controller.adapters.signer_file import read_keys
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.keys import KeyRing
 from controller.evidence.bundle import BUNDLE_BYTES_MAX
 from controller.evidence.check import CheckReport, check, choose_keys
@@ -19,7 +19,7 @@ def check_bundle(settings: Settings, bundle: Path, key: Path | None) -> CheckRep
     own = settings.keys_dir / "publisher.pem"
     local = KeyRing(keys=(publisher(settings).key,)) if own.is_file() else None
     keys, trust = choose_keys(files, pinned=read_keys(key) if key else None, local=local)
-    return check(files, HarnessRoundRecompute(), keys=keys, trust=trust)
+    return check(files, RoundRecompute(), keys=keys, trust=trust)
 
 
 def describe_check(report: CheckReport) -> str:

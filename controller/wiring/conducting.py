@@ -12,9 +12,11 @@ from typing import Final
 from controller.adapters.artifacts_fs import FsArtifacts
 from controller.adapters.doctor import disk
 from controller.adapters.files_durable import sync_directory
+from controller.adapters.flows import load_flows
 from controller.adapters.git_patch import GitPatches
 from controller.adapters.registries import registry_hosts
 from controller.adapters.round_lock import round_lock
+from controller.adapters.software import software_digest
 from controller.adapters.system_clock import SystemClock
 from controller.adapters.system_entropy import SystemEntropy
 from controller.conductor.world import World
@@ -47,6 +49,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
     if not room.ok:
         raise DiskFull(f"too little room to start: {room.detail}")
     _check_images(settings, found.manifest)
+    _check_programs(settings, found.manifest)
     tasks = RoundTasks(settings, found.manifest, task_directories(found.directory))
     with round_lock(found.directory):
         place = ledger_of(settings, found.directory, found.digest)
@@ -95,6 +98,20 @@ def _check_images(settings: Settings, manifest: RoundManifest) -> None:
         raise MissingImage(
             f"round {manifest.round_id} was frozen with other images than this machine has: {', '.join(wrong)}",
             remedy="Run `fairtrial images build` at the version that froze the round, or freeze a new round.",
+        )
+
+
+def _check_programs(settings: Settings, manifest: RoundManifest) -> None:
+    """Our own programs and the network policy must be the ones that were frozen."""
+    now = {
+        "fairtrial itself": (software_digest(), manifest.software_digest),
+        str(settings.flows_file): (load_flows(settings.flows_file).digest, manifest.network_policy_digest),
+    }
+    wrong = [name for name, (present, frozen) in now.items() if present != frozen]
+    if wrong:
+        raise InvalidInput(
+            f"round {manifest.round_id} was frozen with another version of: {', '.join(wrong)}",
+            remedy="Run it with the version that froze it, or freeze a new round.",
         )
 
 

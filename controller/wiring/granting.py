@@ -11,12 +11,10 @@ from controller.adapters.files_durable import LocalFiles
 from controller.adapters.system_clock import SystemClock
 from controller.authorize import authorize
 from controller.conductor.rounds import refuse_closed
-from controller.domain.authorization import Authorization, Caps
+from controller.domain.authorization import Authorization, Caps, beyond
 from controller.domain.bodies import RoundAuthorized
 from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
-from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
-from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.statement import StatementKind
 from controller.errors import InvalidInput
 from controller.evidence.canonical import canonical
@@ -27,15 +25,18 @@ from controller.wiring.tools import publisher
 
 
 def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None, *, valid_hours: int) -> Authorization:
-    """Sign an authorization. Without caps: every attempt the protocol allows, each with its ceilings.
+    """Sign an authorization. Without caps: the whole envelope of the manifest.
 
-    Raises InvalidInput naming the cap that is not a sensible number, or for a closed round.
+    Raises InvalidInput naming the cap that is not a sensible number or beyond the envelope, or for a closed round.
     """
     try:
         wanted = Caps.model_validate(caps) if caps else full_caps(round_dir)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InvalidInput(f"cap {first['loc'][0]}: {first['msg']}") from error
+    wide = beyond(wanted, full_caps(round_dir))
+    if wide:
+        raise InvalidInput(f"caps: beyond the frozen envelope: {'; '.join(wide)}", remedy="Ask for less.")
     clock = SystemClock()
     found = read_round(round_dir)
     try:
@@ -60,14 +61,5 @@ def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None
 
 
 def full_caps(round_dir: Path) -> Caps:
-    """What the round uses at the very most."""
-    manifest = load_frozen(round_dir).manifest
-    runs = len(manifest.schedule)
-    attempts = runs * ATTEMPTS_PER_LOGICAL_RUN_MAX
-    return Caps(
-        logical_runs=runs,
-        attempts=attempts,
-        requests=attempts * manifest.spend_limits.requests_per_attempt,
-        usd=usd_to_text(attempts * usd_from_text(manifest.spend_limits.usd_per_attempt)),
-        timeout_minutes=max(1, -(-attempts * manifest.sandbox_limits.agent_seconds // 60)),
-    )
+    """What the round may use at the very most, as frozen."""
+    return load_frozen(round_dir).manifest.envelope

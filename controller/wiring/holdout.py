@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from controller.adapters.bls_arkworks import ArkworksSignatures
 from controller.adapters.signer_file import read_keys
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.beacon import CHAINS, ChainName
 from controller.domain.ids import sha256_digest
 from controller.domain.keys import KeyRing
@@ -127,7 +127,7 @@ def check_holdout(
         record=record,
         manifest=read_input(manifest or (bundle or Path()) / MANIFEST),
         keys=keys,
-        read_manifest=HarnessRoundRecompute().manifest,
+        read_manifest=RoundRecompute().manifest,
         signatures=ArkworksSignatures(),
     )
     steps = check_selection(exhibits)

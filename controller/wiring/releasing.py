@@ -6,7 +6,7 @@ from pathlib import Path
 
 from controller.adapters.system_clock import SystemClock
 from controller.conductor.history import run_histories
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.ids import AttemptId
 from controller.domain.usage import AttemptAccount
 from controller.ports.named_files import read_named
@@ -35,7 +35,7 @@ def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
         records,
         files=local_files(),
         signer=publisher(settings),
-        recompute=HarnessRoundRecompute(),
+        recompute=RoundRecompute(),
         secrets=secrets_of(settings, found),
         private_paths=private_paths(settings, found),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from controller.adapters.corpus_fs import TaskFile, read_task_file
 from controller.adapters.opener_file import FileOpener
 from controller.adapters.sealed_store import SealedStore
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.plan import RoundManifest, TaskEntry
@@ -197,7 +197,7 @@ def _published(settings: Settings, bundle: Path, key: Path | None) -> tuple[Roun
     """Manifest, its digest and log of a bundle that passes the check."""
     check_bundle(settings, bundle, key)
     files: Mapping[str, bytes] = local_files().read_directory(bundle, bytes_max=bundles.BUNDLE_BYTES_MAX)
-    manifest = HarnessRoundRecompute().manifest(files[bundles.MANIFEST])
+    manifest = RoundRecompute().manifest(files[bundles.MANIFEST])
     statements = parse_lines(files[bundles.STATEMENTS], Statement, bundles.STATEMENTS)
     return manifest, sha256_digest(files[bundles.MANIFEST]), statements
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from controller.adapters.journal_sql import SqlJournal
 from controller.conductor.status import RoundStatus, round_status
+from controller.domain.plan import RoundManifest
 from controller.domain.statement import StatementKind
 from controller.errors import RoundNotFound
 from controller.freeze import load_frozen
-from controller.protocols.harness_round.manifest import HarnessRoundManifest
 
 SECRET_FILE: Final = Path("round.secret")
 JOURNAL_FILE: Final = "journal.sqlite"
@@ -23,7 +23,7 @@ class OpenRound:
     """A frozen round and its log."""
 
     directory: Path
-    manifest: HarnessRoundManifest
+    manifest: RoundManifest
     digest: str
     journal: SqlJournal
 

@@ -99,7 +99,7 @@ class RoundServices:
 
     def _services(self) -> list[Service]:
         providers = {lane.provider for lane in self._manifest.lanes}
-        upstreams = {name: UPSTREAMS[name] for name in providers if name in UPSTREAMS}
+        upstreams = {name: url for name, url in self._manifest.lane_policy.upstreams.items() if name in UPSTREAMS}
         services = []
         if "rehearsal" in providers:
             upstreams["rehearsal"] = f"unix:{self._sockets / 'model.sock'}"

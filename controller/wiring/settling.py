@@ -40,6 +40,8 @@ def settle_round(
 ) -> Settlement:
     """Close the round's books, or with `dry_run` only show what closing them would write.
 
+    Without a policy of retail terms, the frozen one is shown if there is one.
+
     Raises InvalidInput for a round that is not over, and for a report or policy that can't be used.
     """
     usage = _usage(settings, usage_reports) if usage_reports else None
@@ -54,7 +56,7 @@ def settle_round(
         if not dry_run:
             close(books, found.journal, clock)
         closed = found.journal.find(StatementKind.ROUND_CLOSED, found.manifest.round_id) is not None
-        return settlement(books, closed=closed, retail=retail)
+        return settlement(books, closed=closed, retail=retail or found.manifest.retail_policy)
     finally:
         found.journal.close()
 

@@ -107,7 +107,8 @@ def write_plan(home: Path) -> Path:
     ]
     plan["lanes"] = [lane for lane in plan["lanes"] if lane["id"] == arm["lane"]]
     plan["tasks"] = [os.path.relpath(PROJECT / "corpus" / TASK, home)]
-    plan["rate_card"] = os.path.relpath(demo / plan["rate_card"], home)
+    for field in ("rate_card", "retail_policy"):
+        plan[field] = os.path.relpath(demo / plan[field], home)
     plan |= {"round_id": "one", "replicates": 1, "seed": "7" * 64}
     path = home / "plan.yaml"
     path.write_text(yaml.safe_dump(plan))

@@ -9,7 +9,7 @@ import pytest
 from controller.adapters.files_durable import LocalFiles
 from controller.conductor import rounds, running
 from controller.conductor.history import run_histories
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.ids import AttemptId
 from controller.domain.outcome import EndKind
 from controller.publish import Published, RoundRecords, publish
@@ -35,7 +35,7 @@ def story(run: str, number: int) -> EndKind:
 
 
 def _release(simulation: Simulation, out: Path) -> Published:
-    manifest, recompute = simulation.frozen.manifest, HarnessRoundRecompute()
+    manifest, recompute = simulation.frozen.manifest, RoundRecompute()
     simulation.settle()
     statements = simulation.journal.statements()
     dataset = recompute.dataset(manifest, simulation.frozen.digest, statements)

@@ -14,7 +14,7 @@ from controller.adapters.files_durable import LocalFiles
 from controller.cli.settle_text import describe
 from controller.conductor import rounds, running
 from controller.conductor.opening import provider_key_name
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.conductor.settlement import UsageReports, draw_up
 from controller.conductor.settlement_report import settlement
 from controller.domain import bodies
@@ -91,7 +91,7 @@ def reported(
 
 
 def release(found: Simulation, out: Path) -> Published:
-    manifest, recompute = found.frozen.manifest, HarnessRoundRecompute()
+    manifest, recompute = found.frozen.manifest, RoundRecompute()
     statements = found.journal.statements()
     dataset = recompute.dataset(manifest, found.frozen.digest, statements)
     (found.directory / "dataset.jsonl").write_bytes(dataset)

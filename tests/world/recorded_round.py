@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from controller.adapters.files_durable import LocalFiles
 from controller.authorize import authorize
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain import bodies
 from controller.domain.authorization import Caps
 from controller.domain.ids import AttemptId, LogicalRunId, RequestId, attempt_id, sha256_digest
@@ -22,17 +23,20 @@ from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContract
 from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.outcome import BLAME, RETRYABLE, EndKind, Gate, Verdict
-from controller.domain.plan import Arm, Lane, LogicalRun, TaskEntry
+from controller.domain.plan import Arm, Lane, LogicalRun, RoundManifest, TaskEntry
 from controller.domain.rate_card import RateBand, RateCard, RateRow
 from controller.domain.rating import Rate, price
 from controller.domain.record import Record
+from controller.domain.retail import RetailPolicy
 from controller.domain.statement import Statement, StatementKind
 from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
 from controller.evidence.canonical import canonical
 from controller.evidence.log import next_statement
 from controller.freeze import FreezeInputs, freeze
 from controller.freeze.plan import PlanArm, RoundPlan
-from controller.protocols.harness_round.manifest import HarnessRoundManifest
+from controller.freeze.sections import CostIndexSection, OptimizerSection
+from controller.protocols.cost_index.manifest import SpendBoundary
+from controller.protocols.optimizer_matrix.manifest import Candidate, ProbeBoundary
 from controller.publish import RoundRecords
 from controller.schedule import allocation
 from controller.settle import settle_attempt, settle_round, settled_usd
@@ -42,7 +46,9 @@ from tests.world.signer import FixedSigner
 START = InstantMs(1_790_000_000_000)
 SEED = "5e" * 32
 REPORT = "<!doctype html><title>Rehearsal</title><p>Rehearsal: scripted model, not a measurement."
+ENVELOPE = Caps(logical_runs=100, attempts=300, requests=300 * 60, usd="300", timeout_minutes=300 * 30)
 CAPS = Caps(logical_runs=8, attempts=24, requests=24 * 60, usd="24", timeout_minutes=24 * 30)
+WALL_MS = 61_000  # of every attempt
 SETTLED, ZERO, UNKNOWN = RequestState.SETTLED, RequestState.ZERO_BILL, RequestState.UNKNOWN
 
 
@@ -62,6 +68,8 @@ CARD = RateCard(
         ),
     ),
 )
+RETAIL = RetailPolicy(name="whole cents", source="invented", quantum_usd="0.01", rounding="half_up", rounded_per="run")
+GATES = ("hidden verifier",)
 
 
 @dataclass(frozen=True)
@@ -86,19 +94,60 @@ STORIES: Mapping[int, tuple[Try, ...]] = {
 }
 
 
-def inputs(*, replicates: int = 2, given: Sequence[TaskEntry] = (), round_id: str = "small") -> FreezeInputs:
-    """What a conductor would gather for the plan of two tasks, or those given, and two arms."""
+Protocol = Literal["harness-round", "cost-index", "optimizer-matrix"]
+ARMS: Mapping[Protocol, tuple[str, ...]] = {
+    "harness-round": ("alpha", "beta"),
+    "cost-index": ("alpha", "beta"),
+    "optimizer-matrix": ("adaptive", "always-frontier", "prompt-only"),
+}
+COST_INDEX = CostIndexSection(
+    boundary=SpendBoundary(
+        uncounted={
+            "tool": "none is billed",
+            "compute": "our own machines",
+            "human_verification": "nobody grades",
+            "allocated_shared": "nothing is shared",
+        }
+    )
+)
+OPTIMIZER = OptimizerSection(
+    candidates=(
+        Candidate(id="codex-big", harness="codex", lane="lane", tier="frontier", billing_basis="invented prices"),
+    ),
+    routing=dict.fromkeys(ARMS["optimizer-matrix"], "fixed"),
+    probe=ProbeBoundary(files_max=200, bytes_max=2**20, duration_ms_max=2_000),
+)
+
+
+def inputs(
+    *,
+    replicates: int = 2,
+    given: Sequence[TaskEntry] = (),
+    round_id: str = "small",
+    protocol: Protocol = "harness-round",
+) -> FreezeInputs:
+    """What a conductor would gather for the plan of two tasks, or those given, and the protocol's arms."""
+    arms = ARMS[protocol]
+    settings = [{"reasoning_effort": effort} for effort in ("low", "medium", "high")]  # stacks differ in something
     plan = RoundPlan(
         round_id=round_id,
         title="A small round",
-        protocol="harness-round",
+        protocol=protocol,
         kind="rehearsal",
         seed=SEED,
         replicates=replicates,
         tasks=("corpus/*",),
-        arms=tuple(PlanArm(id=name, title=name, harness="codex", lane="lane") for name in ("alpha", "beta")),
+        arms=tuple(
+            PlanArm(id=name, title=name, harness="codex", lane="lane", settings=chosen)
+            for name, chosen in zip(arms, settings, strict=False)
+        ),
         lanes=(Lane(id="lane", provider="rehearsal", model="m-1", observed_models=("m-1",)),),
         rate_card="card.json",
+        retail_policy="retail.json",
+        approvers="approvers.json",
+        envelope=ENVELOPE,
+        cost_index=COST_INDEX if protocol == "cost-index" else None,
+        optimizer_matrix=OPTIMIZER if protocol == "optimizer-matrix" else None,
     )
     tasks = tuple(given) or tuple(_task(name) for name in ("first", "second"))
     return FreezeInputs(
@@ -106,11 +155,16 @@ def inputs(*, replicates: int = 2, given: Sequence[TaskEntry] = (), round_id: st
         seed=SEED,
         tasks=tasks,
         arms=tuple(_arm(arm) for arm in plan.arms),
+        fixtures={task.id: digest(f"{task.id} cases") for task in tasks if task.sealed is None},
         rate_card=CARD,
+        retail_policy=RETAIL,
+        approvers=(FixedSigner("a person").key,),
         images={"harness-codex": digest("image"), "vm-runner": digest("runner"), "vm-verifier": digest("verifier")},
-        network_policy_digest=digest("flows"),
-        schedule=allocation([t.id for t in tasks], ["alpha", "beta"], replicates, seed=SEED, round_id=round_id),
+        network_policy="flows",
+        gates=GATES,
+        schedule=allocation([t.id for t in tasks], arms, replicates, seed=SEED, round_id=round_id),
         software="fairtrial test",
+        software_digest=digest("package"),
         launch_contracts={arm.id: LaunchContract(argv=("codex",), env={}, files={}) for arm in plan.arms},
     )
 
@@ -138,10 +192,13 @@ def _arm(arm: PlanArm) -> Arm:
         title=arm.title,
         harness=arm.harness,
         harness_version="1",
+        adapter_digest=digest("adapter"),
         image="harness-codex",
         image_digest=digest("image"),
         lane=arm.lane,
         dialect="openai_responses",
+        shims=(),
+        settings=arm.settings,
     )
 
 
@@ -150,7 +207,7 @@ class RecordedRound:
     """The round and the means to go on recording. Everything in it may be changed by a test before `records`."""
 
     directory: Path
-    manifest: HarnessRoundManifest
+    manifest: RoundManifest
     manifest_digest: str
     clock: StepClock = field(default_factory=lambda: StepClock(START))
     statements: list[Statement] = field(default_factory=list)
@@ -176,16 +233,22 @@ class RecordedRound:
 
     def analyse(self) -> None:
         """Write dataset and analysis as the analyse step does."""
-        recompute = HarnessRoundRecompute()
+        recompute = RoundRecompute()
         dataset = recompute.dataset(self.manifest, self.manifest_digest, self.statements)
         (self.directory / "dataset.jsonl").write_bytes(dataset)
         (self.directory / "analysis.json").write_bytes(recompute.analysis(self.manifest, dataset))
 
 
-def conducted(directory: Path, *, stories: Mapping[int, tuple[Try, ...]] = STORIES, caps: Caps = CAPS) -> RecordedRound:
+def conducted(
+    directory: Path,
+    *,
+    stories: Mapping[int, tuple[Try, ...]] = STORIES,
+    caps: Caps = CAPS,
+    given: FreezeInputs | None = None,
+) -> RecordedRound:
     """Freeze, authorize, conduct, settle and analyse in a new directory."""
     signer, files, clock = FixedSigner(), LocalFiles(), StepClock(START)
-    frozen = freeze(inputs(), directory, signer, clock, files=files)
+    frozen = freeze(given or inputs(), directory, signer, clock, files=files)
     found = RecordedRound(directory, frozen.manifest, frozen.digest, clock)
     expires_at = InstantMs(START + 10**9)
     grant = authorize(
@@ -218,8 +281,9 @@ def _conduct(found: RecordedRound, run: LogicalRun, number: int, one: Try) -> bo
     _machine(found, name, "runner")
     isolation = bodies.IsolationChecked(receipt_digest=digest(name), probes_refused=24, mismatches=())
     found.log(StatementKind.ISOLATION_RECEIPT, name, isolation)
+    found.clock.sleep(WALL_MS / 1000)
     result = bodies.ResultAcknowledged(
-        artifacts=(), missing=(), wall_ms=61_000, end=one.end, reason="", self_reported_usd=None
+        artifacts=(), missing=(), wall_ms=WALL_MS, end=one.end, reason="", self_reported_usd=None
     )
     found.log(StatementKind.RESULT_ACKNOWLEDGED, name, result)
     found.log(
@@ -261,7 +325,7 @@ def _judge(found: RecordedRound, name: AttemptId, passes: bool) -> None:
     LocalFiles().create_file(found.directory / "patches" / f"{name}.patch", patch)
     verdict = Verdict(
         passed=passes,
-        gates=(Gate(name="hidden verifier", passed=passes, detail=""),),
+        gates=tuple(Gate(name=name, passed=passes, detail="") for name in GATES),
         patch_digest=sha256_digest(patch),
         changed_paths=("a.py",),
         soundness="black-box",

@@ -6,12 +6,15 @@ import hashlib
 from collections.abc import Sequence
 
 from controller.analyse import PlanInputs, analyse
+from controller.domain.authorization import Caps
 from controller.domain.dataset import LogicalRunRow
 from controller.domain.ids import ArmId, TaskId, logical_run_id
 from controller.domain.instant import InstantMs
+from controller.domain.launch import LaunchContract
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
 from controller.domain.plan import Arm, Lane, LogicalRun, RoundManifest, TaskEntry
 from controller.domain.rate_card import RateBand, RateCard, RateRow
+from controller.domain.terms import LanePolicy, Rubric
 from controller.protocols.harness_round.manifest import all_pairs
 from controller.publish.report_context import ReportContext
 from tests.world.rounds import MANIFEST, MODEL, SEED, jsonl
@@ -53,10 +56,12 @@ def arm_entry(arm: str, *, own: str | None = None, title: str | None = None) -> 
         title=title or arm.replace("-", " ").title(),
         harness=arm,
         harness_version="0.171.0",
+        adapter_digest=digest(f"adapter {arm}"),
         image=f"harness-{arm}",
         image_digest=digest(f"image {arm}"),
         lane="lane-1",
         dialect="openai_responses",
+        shims=(),
         settings={"reasoning": "medium"},
         is_own=arm == own,
     )
@@ -84,19 +89,25 @@ def manifest_of(rows: Sequence[LogicalRunRow], *, title: str, arms: Sequence[Arm
         kind=rows[0].kind,
         frozen_at=InstantMs(1_796_000_000_000),
         software="fairtrial 0.1.0",
+        software_digest=digest("package"),
         seed=SEED,
         replicates=max(row.replicate for row in rows),
         tasks=tuple(task_entry(task) for task in tasks),
         arms=tuple(arms),
+        launch_contracts={arm.id: LaunchContract(argv=(arm.harness,), env={}, files={}) for arm in arms},
+        lane_policy=LanePolicy(upstreams={"rehearsal": "the scripted model"}),
         lanes=(Lane(id="lane-1", provider="rehearsal", model=MODEL, observed_models=(MODEL,)),),
         rate_card=card,
         rate_card_digest=digest("card"),
         corpus_root=digest("corpus"),
-        images={"vm-base": digest("vm"), "verifier": digest("verifier")},
+        images={"vm-runner": digest("vm"), "vm-verifier": digest("verifier")},
+        network_policy="flows",
         network_policy_digest=digest("flows"),
         sandbox_limits=SandboxLimits(),
         spend_limits=SpendLimits(),
         artifact_limits=ArtifactLimits(),
+        envelope=Caps(logical_runs=len(rows), attempts=3 * len(rows), requests=1, usd="1", timeout_minutes=1),
+        rubric=Rubric(gates=("hidden-verifier",)),
         schedule=tuple(
             LogicalRun(
                 id=logical_run_id(TaskId(row.task), ArmId(row.arm), row.replicate),

@@ -23,7 +23,7 @@ from controller.domain.authorization import Caps
 from controller.domain.bodies import RoundStarted
 from controller.domain.ids import AttemptId, RequestId, sha256_digest
 from controller.domain.instant import InstantMs
-from controller.domain.launch import LaunchContext, LaunchContract
+from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.limits import SandboxLimits
 from controller.domain.outcome import EndKind, Gate, SelfReport, Verdict
 from controller.domain.plan import TaskEntry
@@ -110,6 +110,9 @@ class FakeHarness:
 
     def check_settings(self, settings: object) -> None:
         return None
+
+    def shims(self, settings: object) -> tuple[Shim, ...]:
+        return ()
 
     def launch(self, context: LaunchContext) -> LaunchContract:
         return LaunchContract(argv=("true",), env={}, files={})
@@ -341,11 +344,10 @@ class Simulation:
         name = "att-" + sandbox.facts.name.removeprefix("ver-")
         passed = self._passes(*self.cell(name))
         patch = b"patch of " + name.encode()
-        gate = Gate(name="hidden-verifier", passed=passed, detail="as arranged")
         return (
             Verdict(
                 passed=passed,
-                gates=(gate,),
+                gates=tuple(Gate(name=name, passed=passed, detail="as arranged") for name in recorded_round.GATES),
                 patch_digest=sha256_digest(patch),
                 changed_paths=("a.py",),
                 soundness="black-box",

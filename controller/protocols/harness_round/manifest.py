@@ -1,16 +1,15 @@
-"""What harness-round freezes beside the engine's plan: the analysis, the stop rules and each harness's launch."""
+"""What harness-round freezes beside the engine's plan: how the round will be analysed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from controller.domain.ids import Slug
-from controller.domain.launch import LaunchContract
-from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX, SandboxLimits, SpendLimits
+from controller.domain.limits import SandboxLimits, SpendLimits
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
 from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT
@@ -19,25 +18,35 @@ REPLICATES: Final = 3
 RESAMPLES: Final = 10_000
 FIXED_SANDBOX: Final = SandboxLimits()
 FIXED_SPEND: Final = SpendLimits()
-# Every estimand of an arm by its name in the analysis, then those of a pair.
-METRICS: Final = (
-    "success_rate",
-    "cost_per_success",
-    "tokens_per_success",
-    *(
-        f"{metric}_{quantile}"
-        for metric in ("wall_ms", "scored_wall_ms", "usd", "turns", "tool_calls")
-        for quantile in ("p50", "p90")
-    ),
-    "conditional_quality",
-    "cache_hit_rate",
-    "would_have_passed_rate",
-    "disagreement",
-    "tasks_by_successes",
-    "success_difference",
-    "cost_ratio",
-    "wall_ms_p90_ratio",
-)
+_QUANTILES: Final = {"p50": "median", "p90": "90th percentile"}
+_MEASURES: Final = {
+    "wall_ms": "harness wall time over every attempt of a logical run",
+    "scored_wall_ms": "harness wall time of the scored attempt alone",
+    "usd": "true upstream cost over every attempt of a logical run",
+    "turns": "metered requests over every attempt of a logical run",
+    "tool_calls": "tool calls over every attempt of a logical run, unknown in rounds of this engine",
+}
+# Every estimand of an arm by its name in the analysis, then those of a pair, each with its definition.
+METRICS: Final[Mapping[str, str]] = {
+    "success_rate": "verified successes / all predeclared logical runs, every task of equal weight; primary, "
+    "on the sealed tasks if any task is sealed",
+    "cost_per_success": "true upstream cost of every attempt, failed and retried ones too / successes; "
+    "unbounded without one",
+    "tokens_per_success": "billable tokens of every attempt / successes; unbounded without one",
+    **{
+        f"{measure}_{quantile}": f"{name}, nearest rank, of the {what}"
+        for measure, what in _MEASURES.items()
+        for quantile, name in _QUANTILES.items()
+    },
+    "conditional_quality": "successes / logical runs whose scored attempt ended normally; decides nothing",
+    "cache_hit_rate": "input tokens read from a cache / all input tokens; not applicable without input",
+    "would_have_passed_rate": "logical runs with a patch that passes after another end than a normal one / all",
+    "disagreement": "tasks with both a success and another outcome among their repeats / all tasks",
+    "tasks_by_successes": "tasks by the number of their successful repeats",
+    "success_difference": "difference of two arms' success rates, paired and resampled by task",
+    "cost_ratio": "ratio of two arms' costs per success, paired and resampled by task",
+    "wall_ms_p90_ratio": "ratio of two arms' 90th percentiles of wall time, paired and resampled by task",
+}
 
 
 class AnalysisPlan(Record):
@@ -51,16 +60,7 @@ class AnalysisPlan(Record):
     comparisons: tuple[tuple[Slug, Slug], ...]  # unordered pairs; their number is the size of each Holm family
     margin_points: int = Field(default=MARGIN_POINTS, ge=0, le=100)
     saving_percent: int = Field(default=SAVING_PERCENT, ge=0, le=100)
-    metrics: tuple[str, ...] = METRICS
-
-
-class StopRules(Record):
-    """The predeclared events that end a round early; who is winning is not among them."""
-
-    excused_percent_max: int = Field(default=5, ge=0, le=100)  # infrastructure and provider errors, of all attempts
-    attempts_before_share: int = Field(default=40, ge=1)
-    # Caps used up, too many errors, another model or other prices than were frozen, a person.
-    events: tuple[str, ...] = ("authorization", "error-share", "observed-model", "operator", "rate-card")
+    metrics: dict[str, str] = Field(default_factory=lambda: dict(METRICS))  # name to definition
 
 
 class HarnessRoundManifest(RoundManifest):
@@ -68,41 +68,28 @@ class HarnessRoundManifest(RoundManifest):
 
     protocol: Literal["harness-round"] = "harness-round"
     analysis: AnalysisPlan
-    stop_rules: StopRules = StopRules()
-    attempts_per_logical_run_max: Literal[3] = ATTEMPTS_PER_LOGICAL_RUN_MAX
-    exclusions: tuple[str, ...] = ()  # none: every predeclared logical run is in the denominator
-    launch_contracts: dict[str, LaunchContract]  # by arm, with placeholders for prompt and token
 
-    @model_validator(mode="after")
-    def _fixed_for_every_counted_run(self) -> HarnessRoundManifest:
-        found = problems(self)
-        if found:
-            raise ValueError("; ".join(found))
-        return self
+    def faults(self) -> Iterator[str]:
+        """Where the manifest departs from the protocol, each as `field: fault`."""
+        yield from super().faults()
+        if self.analysis.comparisons != all_pairs([arm.id for arm in self.arms]):
+            yield "analysis.comparisons: must be every pair of arms, in byte order"
+        if self.kind == "rehearsal":
+            return
+        if self.retail_policy is None:
+            yield "retail_policy: a measured round names the policy of its retail simulation"
+        fixed = (
+            ("replicates", self.replicates, REPLICATES),
+            ("sandbox_limits", self.sandbox_limits, FIXED_SANDBOX),
+            ("spend_limits", self.spend_limits, FIXED_SPEND),
+            ("analysis.resamples", self.analysis.resamples, RESAMPLES),
+            ("analysis.margin_points", self.analysis.margin_points, MARGIN_POINTS),
+            ("analysis.saving_percent", self.analysis.saving_percent, SAVING_PERCENT),
+            ("analysis.metrics", self.analysis.metrics, METRICS),
+        )
+        yield from (f"{name}: fixed by the protocol for measured rounds" for name, value, fix in fixed if value != fix)
 
 
 def all_pairs(arms: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Every unordered pair, arms in byte order."""
     return tuple(combinations(sorted(arms), 2))
-
-
-def problems(manifest: HarnessRoundManifest) -> tuple[str, ...]:
-    """Where the manifest departs from the protocol, each as `field: fault`; empty when it does not."""
-    found: list[str] = []
-    arms = [arm.id for arm in manifest.arms]
-    if manifest.analysis.comparisons != all_pairs(arms):
-        found.append("analysis.comparisons: must be every pair of arms, in byte order")
-    if sorted(manifest.launch_contracts) != sorted(arms):
-        found.append("launch_contracts: must name every arm and nothing else")
-    if manifest.kind == "measured":
-        fixed = (
-            ("replicates", manifest.replicates, REPLICATES),
-            ("sandbox_limits", manifest.sandbox_limits, FIXED_SANDBOX),
-            ("spend_limits", manifest.spend_limits, FIXED_SPEND),
-            ("analysis.resamples", manifest.analysis.resamples, RESAMPLES),
-            ("analysis.margin_points", manifest.analysis.margin_points, MARGIN_POINTS),
-            ("analysis.saving_percent", manifest.analysis.saving_percent, SAVING_PERCENT),
-            ("analysis.metrics", manifest.analysis.metrics, METRICS),
-        )
-        found += [f"{name}: fixed by the protocol for measured rounds" for name, value, fix in fixed if value != fix]
-    return tuple(found)

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from controller.adapters.journal_sql import SqlJournal
 from controller.cli.__main__ import main
+from controller.domain.bodies import RoundFrozen
 from controller.domain.ids import sha256_digest
+from controller.domain.statement import StatementKind
 from tests.world.cost_index import case
 from tests.world.policy_matrix import all_planted, matrix, plan
+from tests.world.recorded_round import conducted
 from tests.world.rounds import SEED, jsonl, run
 
 
@@ -83,10 +87,20 @@ def test_what_is_wrong_is_one_screen(
     assert "Traceback" not in err
 
 
-def test_a_round_of_ours_is_no_cost_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = analysed(capsys, str(tmp_path), "--protocol", "cost-index")
+def test_a_round_is_analysed_by_its_own_protocol_and_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = conducted(tmp_path / "round")
+    journal = SqlJournal.in_directory(found.directory)
+    frozen = RoundFrozen(manifest_digest=found.manifest_digest, corpus_root=found.manifest.corpus_root)
+    journal.append(StatementKind.ROUND_FROZEN, found.manifest.round_id, frozen, at=found.manifest.frozen_at)
+    journal.close()
+    code, _, err = analysed(capsys, str(found.directory), "--protocol", "cost-index")
     assert code == 72
-    assert "a round of fairtrial is a harness-round" in err
+    assert "a round of harness-round, which no other protocol may analyse" in err
+    plan = tmp_path / "plan.json"
+    plan.write_text("{}")
+    code, _, err = analysed(capsys, str(found.directory), "--frozen", str(plan))
+    assert code == 72
+    assert "frozen: a round has its plan in its manifest" in err
 
 
 def test_figures_are_written_once_and_only_of_a_harness_round(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.evidence.bundle import BUNDLE_BYTES_MAX
 from controller.publish import publish
 from tests.world.recorded_round import conducted
@@ -23,6 +23,6 @@ def good_bundle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         found.records(),
         files=LocalFiles(),
         signer=FixedSigner(),
-        recompute=HarnessRoundRecompute(),
+        recompute=RoundRecompute(),
     )
     return LocalFiles().read_directory(published.path, bytes_max=BUNDLE_BYTES_MAX)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.ids import sha256_digest
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.statement import Statement, StatementKind
@@ -30,14 +30,14 @@ K = StatementKind
 MUTATIONS, MANY_MUTATIONS = 2_500, 20_000
 
 
-def _failed_step(files: Files, recompute: HarnessRoundRecompute | None = None) -> tuple[int, str]:
-    report = examine(files, recompute or HarnessRoundRecompute(), keys=SIGNER.ring)
+def _failed_step(files: Files, recompute: RoundRecompute | None = None) -> tuple[int, str]:
+    report = examine(files, recompute or RoundRecompute(), keys=SIGNER.ring)
     assert not report.passed
     return next((step.number, step.detail) for step in report.steps if step.passed is False)
 
 
 def test_a_good_bundle_passes_every_step(good_bundle: Files) -> None:
-    report = check(good_bundle, HarnessRoundRecompute(), keys=SIGNER.ring)
+    report = check(good_bundle, RoundRecompute(), keys=SIGNER.ring)
     assert report.passed
     assert report.kind == "rehearsal"
     assert [step.number for step in report.steps] == list(range(1, 11))
@@ -72,7 +72,7 @@ def _accepted_mutations(files: Files, count: int, *, seed: int) -> list[tuple[in
             case _:
                 del data[place:]
         for keys in (SIGNER.ring, None) if number % 5 == 0 else (SIGNER.ring,):
-            if examine({**files, name: bytes(data)}, HarnessRoundRecompute(), keys=keys).passed:
+            if examine({**files, name: bytes(data)}, RoundRecompute(), keys=keys).passed:
                 accepted.append((number, name, place))
     return accepted
 
@@ -92,35 +92,33 @@ def test_every_bit_of_the_index_matters(good_bundle: Files) -> None:
     for bit in chance.sample(range(len(index) * 8), 1_000):
         changed = bytearray(index)
         changed[bit // 8] ^= 1 << bit % 8
-        assert not examine(
-            {**good_bundle, bundle.INDEX: bytes(changed)}, HarnessRoundRecompute(), keys=SIGNER.ring
-        ).passed
+        assert not examine({**good_bundle, bundle.INDEX: bytes(changed)}, RoundRecompute(), keys=SIGNER.ring).passed
 
 
 def test_missing_extra_and_exchanged_files_are_refused(good_bundle: Files) -> None:
     for name in good_bundle:
         rest = {key: data for key, data in good_bundle.items() if key != name}
-        assert not examine(rest, HarnessRoundRecompute(), keys=SIGNER.ring).passed
+        assert not examine(rest, RoundRecompute(), keys=SIGNER.ring).passed
         for other in good_bundle:
             if good_bundle[other] != good_bundle[name]:
                 swapped = {**good_bundle, name: good_bundle[other], other: good_bundle[name]}
-                assert not examine(swapped, HarnessRoundRecompute(), keys=SIGNER.ring).passed
+                assert not examine(swapped, RoundRecompute(), keys=SIGNER.ring).passed
     assert _failed_step({**good_bundle, "patches/att-0.patch": b""}) == (1, "patches/att-0.patch is not in the index")
 
 
 def test_nothing_in_a_hostile_bundle_makes_the_check_raise() -> None:
     for files in ({}, {bundle.KEYS: b"{}"}, {bundle.KEYS: b"\xff", bundle.INDEX: b"["}):
-        assert not examine(files, HarnessRoundRecompute()).passed
-        assert not examine(files, HarnessRoundRecompute(), keys=SIGNER.ring).passed
+        assert not examine(files, RoundRecompute()).passed
+        assert not examine(files, RoundRecompute(), keys=SIGNER.ring).passed
 
 
 def test_whose_key_it_was_is_said(good_bundle: Files) -> None:
-    alone = examine(good_bundle, HarnessRoundRecompute())
+    alone = examine(good_bundle, RoundRecompute())
     assert alone.passed
     assert alone.trust == "self-signed"
     assert "integrity only" in alone.trust_text
     with pytest.raises(BundleRejected, match=r"step 1 \(index\): .* not a trusted key"):
-        check(good_bundle, HarnessRoundRecompute(), keys=FixedSigner("rival").ring)
+        check(good_bundle, RoundRecompute(), keys=FixedSigner("rival").ring)
     assert choose_keys(good_bundle, pinned=None, local=SIGNER.ring) == (SIGNER.ring, "publisher")
     assert choose_keys(good_bundle, pinned=None, local=FixedSigner("rival").ring) == (None, "self-signed")
     assert choose_keys({}, pinned=None, local=SIGNER.ring) == (None, "self-signed")
@@ -268,6 +266,8 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("manifest not the signed one", 2, "not what was signed", lambda f: f.__setitem__("manifest.json", b"{}")),
     ("corpus root", 3, "corpus root", _manifest(corpus_root=OTHER)),
     ("rate card digest", 3, "rate card digest", _manifest(rate_card_digest=OTHER)),
+    ("retail policy digest", 3, "retail policy digest", _manifest(retail_policy_digest=OTHER)),
+    ("network policy widened", 3, "network policy digest", _manifest(network_policy="allow everything")),
     ("another plan under the same log", 4, "another manifest", _manifest(title="Better title")),
     ("statement cut out", 4, "statement at position 5", _unlinked),
     ("tail cut off", 4, "checkpoint signs", _old_checkpoint),
@@ -275,6 +275,7 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("no start", 4, "does not begin", _drop(K.ROUND_STARTED)),
     ("started under another grant", 4, "not in the bundle", _alter(K.ROUND_STARTED, authorization_digest=OTHER)),
     ("cap on attempts", 5, "attempts: 3 of 2", _grant(caps={"attempts": 2})),
+    ("grant beyond the envelope", 5, "frozen envelope: usd: 301 of 300", _grant(caps={"usd": "301"})),
     ("cap on money", 5, "usd: ", _grant(caps={"usd": "0.5"})),
     ("cap on requests", 5, "requests: ", _grant(caps={"requests": 61})),
     ("cap on time", 5, "timeout_ms: ", _grant(caps={"timeout_minutes": 30})),
@@ -297,8 +298,11 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("gate failed but passed", 6, "every gate", _alter(K.VERDICT, verdict={
         "passed": True, "gates": [{"name": "g", "passed": False, "detail": ""}], "patch_digest": None,
         "changed_paths": [], "soundness": "black-box"})),
+    ("a gate left out", 6, "every gate", _alter(K.VERDICT, verdict={
+        "passed": True, "gates": [{"name": "patch-not-empty", "passed": True, "detail": ""}], "patch_digest": None,
+        "changed_paths": [], "soundness": "black-box"})),
     ("another to blame", 6, "witnessed: blame", _alter(K.ATTEMPT_CLASSIFIED, 2, blame="harness")),
-    ("judged elsewhere", 6, "image is not in the manifest", _alter(K.VERDICT, verifier_image=OTHER)),
+    ("judged elsewhere", 6, "image is not the frozen one", _alter(K.VERDICT, verifier_image=OTHER)),
     ("attempt disowned", 6, "precedes the intent", _drop(K.ATTEMPT_INTENDED, 2)),
     ("effect before intent", 6, "precedes the intent", _move_first(K.SANDBOX_LEASED)),
     ("isolation breached", 6, "isolation was not proven", _alter(K.ISOLATION_RECEIPT, mismatches=["route"])),
@@ -347,7 +351,7 @@ def test_what_the_key_holder_signs_anew_is_still_refused(
 
 
 def test_another_schedule_than_the_seeds_is_refused(good_bundle: Files) -> None:
-    class Otherwise(HarnessRoundRecompute):
+    class Otherwise(RoundRecompute):
         def schedule(self, manifest: RoundManifest) -> tuple[LogicalRun, ...]:
             return tuple(reversed(manifest.schedule))
 

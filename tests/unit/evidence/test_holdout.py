@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from controller.adapters.bls_arkworks import ArkworksSignatures
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.beacon import CHAINS, Beacon
 from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
@@ -185,7 +185,7 @@ def exhibits(frozen: HoldoutRound, data: bytes, **fields: Any) -> HoldoutExhibit
             record=data,
             manifest=frozen.manifest,
             keys=FixedSigner().ring,
-            read_manifest=HarnessRoundRecompute().manifest,
+            read_manifest=RoundRecompute().manifest,
             signatures=ArkworksSignatures(),
         ),
         **fields,
@@ -318,7 +318,7 @@ def amendment(frozen: HoldoutRound, data: bytes, **fields: Any) -> dict[str, Any
 
     def reader(manifest: bytes) -> RoundManifest:
         plain = {name: value for name, value in json.loads(manifest).items() if name not in named}
-        return HarnessRoundRecompute().manifest(dumps(plain))
+        return RoundRecompute().manifest(dumps(plain))
 
     return {"manifest": dumps(later), "read_manifest": reader}
 

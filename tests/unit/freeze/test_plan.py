@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from controller.domain.rate_card import RateCard
 from controller.errors import InvalidPlan
-from controller.freeze import find_tasks, read_plan, read_rate_card
-from controller.freeze.plan import parse_plan
+from controller.freeze import find_tasks, read_named_record, read_plan
+from controller.freeze.plan import RoundPlan, parse_plan
 from controller.freeze.yaml_strict import YAML_BYTES_MAX, StrictYamlError, load_yaml
 
 DEMO = Path(__file__).parents[3] / "policies" / "rounds" / "demo.yaml"
@@ -21,11 +22,15 @@ def _plan(**changes: str) -> bytes:
     return "\n".join(lines).encode()
 
 
+def _rate_card(plan: RoundPlan, path: Path) -> RateCard:
+    return read_named_record(path, "rate_card", plan.rate_card, RateCard)
+
+
 def test_the_demo_plan_and_its_rate_card_are_valid() -> None:
     plan = read_plan(DEMO)
     assert [arm.harness for arm in plan.arms] == ["codex", "mini-swe-agent"]
     assert plan.kind == "rehearsal"
-    assert read_rate_card(plan, DEMO).rows[0].model == "rehearsal-1"
+    assert _rate_card(plan, DEMO).rows[0].model == "rehearsal-1"
 
 
 def test_all_problems_are_named_at_once_with_file_and_field() -> None:
@@ -65,6 +70,8 @@ limits: {spend: {usd_per_attempt: 1.5}}
         "lanes[0].observed_models:",
         "limits.spend.usd_per_attempt:",
         "limits: a measured round",
+        "retail_policy: a measured round names",
+        "approvers: a measured round names",
     ):
         assert any(f"PLAN.yaml: {field}" in line or field in line for line in problems), field
 
@@ -119,7 +126,8 @@ def test_a_rehearsal_uses_no_real_provider_and_a_measured_round_no_scripted_one(
         parse_plan(real, "PLAN.yaml")
     with pytest.raises(InvalidPlan, match=r"lanes\[0\]\.provider: the scripted model"):
         parse_plan(_plan(kind="measured"), "PLAN.yaml")
-    assert parse_plan(real.replace(b"kind: rehearsal", b"kind: measured"), "PLAN.yaml").kind == "measured"
+    measured = real.replace(b"kind: rehearsal", b"kind: measured") + b"\napprovers: people.json\n"
+    assert parse_plan(measured, "PLAN.yaml").kind == "measured"
 
 
 def test_task_directories_are_found_by_path_and_glob_once_each(tmp_path: Path) -> None:
@@ -130,9 +138,9 @@ def test_task_directories_are_found_by_path_and_glob_once_each(tmp_path: Path) -
     plan_path = tmp_path / "plans" / "PLAN.yaml"
     plan_path.parent.mkdir()
     plan = parse_plan(_plan(), "PLAN.yaml").model_copy(update={"tasks": ("../corpus/*", "../corpus/one/")})
-    assert [path.name for path in find_tasks(plan, plan_path)] == ["one", "two"]
+    assert [path.name for path in find_tasks(plan.tasks, plan_path)] == ["one", "two"]
     with pytest.raises(InvalidPlan, match=r"tasks\[1\]: '\.\./nowhere' finds no"):
-        find_tasks(plan.model_copy(update={"tasks": ("../corpus/*", "../nowhere")}), plan_path)
+        find_tasks(("../corpus/*", "../nowhere"), plan_path)
 
 
 @pytest.mark.parametrize("pattern", ["a/**b", "a\0b", "*" * 300, "[", "x" * 400, "../loop/*"])
@@ -140,9 +148,9 @@ def test_a_pattern_that_no_path_can_match_is_named(pattern: str, tmp_path: Path)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     plan = parse_plan(_plan(), "PLAN.yaml").model_copy(update={"tasks": (pattern,), "rate_card": pattern})
     with pytest.raises(InvalidPlan, match=r"tasks\[0\]"):
-        find_tasks(plan, tmp_path / "plans" / "PLAN.yaml")
+        find_tasks(plan.tasks, tmp_path / "plans" / "PLAN.yaml")
     with pytest.raises(InvalidPlan, match="rate_card"):
-        read_rate_card(plan, tmp_path / "plans" / "PLAN.yaml")
+        _rate_card(plan, tmp_path / "plans" / "PLAN.yaml")
 
 
 @pytest.mark.parametrize("change", [("usd_per_million", {"in": "-1"}), ("over", -1)])
@@ -151,16 +159,16 @@ def test_no_price_is_negative(change: tuple[str, object], tmp_path: Path) -> Non
     card["rows"][0]["bands"][0][change[0]] = change[1]
     (tmp_path / "rate-card-rehearsal.json").write_text(json.dumps(card))
     with pytest.raises(InvalidPlan, match=change[0]):
-        read_rate_card(read_plan(DEMO), tmp_path / "PLAN.yaml")
+        _rate_card(read_plan(DEMO), tmp_path / "PLAN.yaml")
 
 
 def test_a_bad_rate_card_is_named(tmp_path: Path) -> None:
     plan = read_plan(DEMO)
     with pytest.raises(InvalidPlan, match=r"rate_card: rate-card-rehearsal\.json"):
-        read_rate_card(plan, tmp_path / "PLAN.yaml")
+        _rate_card(plan, tmp_path / "PLAN.yaml")
     (tmp_path / "rate-card-rehearsal.json").write_text('{"name": 1}')
     with pytest.raises(InvalidPlan, match=r"rate-card-rehearsal\.json: name"):
-        read_rate_card(plan, tmp_path / "PLAN.yaml")
+        _rate_card(plan, tmp_path / "PLAN.yaml")
     with pytest.raises(InvalidPlan, match=r"none\.yaml"):
         read_plan(tmp_path / "none.yaml")
 

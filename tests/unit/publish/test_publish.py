@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain import bodies
 from controller.domain.provider_report import Figure
 from controller.domain.statement import StatementKind
@@ -31,7 +31,7 @@ def _publish(found: RecordedRound, **options: Any) -> Published:
         found.records(),
         files=LocalFiles(),
         signer=SIGNER,
-        recompute=HarnessRoundRecompute(),
+        recompute=RoundRecompute(),
         **options,
     )
 
@@ -143,7 +143,7 @@ def test_only_known_names_are_bundled(found: RecordedRound) -> None:
             found.records(),
             files=LocalFiles(),
             signer=SIGNER,
-            recompute=HarnessRoundRecompute(),
+            recompute=RoundRecompute(),
         )
     with pytest.raises(InvalidInput, match=r"journal\.sqlite.*missing: \['analysis"):
         bundle.build({"journal.sqlite": b""}, SIGNER, round_id="small", manifest_digest=found.manifest_digest)

@@ -9,6 +9,7 @@ from controller.domain import bodies
 from controller.domain.provider_report import Figure, Finding, ProviderEvidence
 from controller.domain.statement import StatementKind
 from controller.protocols.harness_round.estimates import Analysis
+from controller.protocols.harness_round.manifest import HarnessRoundManifest
 from controller.publish.report import ReportContext, context_of_round, render_report
 from tests.world.recorded_round import RecordedRound, conducted
 
@@ -39,6 +40,7 @@ def test_the_command_it_names_repeats_the_analysis(tmp_path: Path) -> None:
     found = conducted(tmp_path / "small")
     made = context(found)
     assert f"--seed {found.manifest.seed}" in render_report(made)
+    assert isinstance(found.manifest, HarnessRoundManifest)
     assert plan_of_rows(made.rows, seed=found.manifest.seed) == plan_of_manifest(found.manifest)
 
 

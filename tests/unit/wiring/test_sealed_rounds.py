@@ -11,7 +11,7 @@ import pytest
 
 from controller.adapters.files_durable import LocalFiles
 from controller.cli.__main__ import main
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.domain.ids import sha256_digest
 from controller.domain.statement import StatementKind
 from controller.errors import BundleRejected, InvalidInput, InvalidPlan, InvalidTask, SealedKeyMissing
@@ -212,7 +212,7 @@ def test_a_bundle_that_holds_a_patch_of_a_sealed_task_is_refused(closed: Site) -
     leaking = {**files, f"patches/{patch.name}": patch.read_bytes()}
     for content, passes in ((files, True), (leaking, False)):
         built = bundle.build(content, signer, round_id="small", manifest_digest=digest)
-        report = examine(built, HarnessRoundRecompute(), keys=signer.ring)
+        report = examine(built, RoundRecompute(), keys=signer.ring)
         assert report.passed is passes
     failed = next(step for step in report.steps if step.passed is False)
     assert (failed.number, "belongs to no verdict on an open task" in failed.detail) == (6, True)
