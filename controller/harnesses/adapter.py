@@ -11,12 +11,20 @@ from controller.errors import InvalidPlan
 HOME: Final = "/home/agent"
 BIN: Final = "/opt/harness/bin"
 COUNT_MAX: Final = 10**12  # no attempt counts higher, and signed JSON holds no integer above 2**53
-RELAY: Final = Shim(
-    name="relay",
-    does="carries bytes between the container's loopback port and the provider, by way of the egress proxy and the "
-    "meter; adds stream_options.include_usage to a streamed Chat request and changes nothing else",
-    status="qualified",
-    basis="tests/e2e/test_meter_parity.py: conversations and cache headers are the same with and without it",
+# What stands between every harness and its provider, whatever the harness.
+CHANNEL: Final = (
+    Shim(
+        name="meter",
+        does="forwards requests and answers; adds stream_options.include_usage to a streamed Chat request",
+        status="qualified",
+        basis="tests/e2e/test_meter_parity.py: whole conversations and their cache headers with and without it",
+    ),
+    Shim(
+        name="relay",
+        does="carries bytes from the container's loopback port to the meter, by way of the egress proxy",
+        status="unqualified",
+        basis="streams of bytes are compared in tests, whole conversations with a direct connection are not",
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.outcome import SelfReport
 from controller.domain.usage import Dialect
-from controller.harnesses.adapter import BIN, HOME, RELAY, base_environment, check_settings, reported_count
+from controller.harnesses.adapter import BIN, CHANNEL, HOME, base_environment, check_settings, reported_count
 
 _SETTINGS: Final = {"reasoning_effort": ("minimal", "low", "medium", "high", "xhigh")}
 # On by default, and each reaches past the meter, re-sends, or needs what only the maker's own service offers.
@@ -43,7 +43,7 @@ class CodexCli:
         check_settings(self.name, settings, _SETTINGS)
 
     def shims(self, settings: Mapping[str, str]) -> tuple[Shim, ...]:
-        return (RELAY,)
+        return CHANNEL
 
     def launch(self, context: LaunchContext) -> LaunchContract:
         self.check_settings(context.settings)

@@ -12,7 +12,7 @@ import yaml
 from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.outcome import SelfReport
 from controller.domain.usage import Dialect
-from controller.harnesses.adapter import BIN, HOME, RELAY, base_environment, check_settings, reported_count
+from controller.harnesses.adapter import BIN, CHANNEL, HOME, base_environment, check_settings, reported_count
 
 _CONFIG: Final = ".config/fairtrial/mini.yaml"
 _TRAJECTORY: Final = ".local/share/fairtrial/trajectory.json"
@@ -41,7 +41,7 @@ class MiniSweAgent:
         check_settings(self.name, settings, _SETTINGS)
 
     def shims(self, settings: Mapping[str, str]) -> tuple[Shim, ...]:
-        return (RELAY, _OWN_CLIENT) if settings.get("client") == "requests" else (RELAY,)
+        return (*CHANNEL, _OWN_CLIENT) if settings.get("client") == "requests" else CHANNEL
 
     def launch(self, context: LaunchContext) -> LaunchContract:
         self.check_settings(context.settings)

@@ -120,6 +120,7 @@ def _arm(arm: Arm, manifest: RoundManifest) -> tuple[tuple[str, str], ...]:
         ("harness", f"{arm.harness} {arm.harness_version}"),
         ("run by", "the publisher's own harness" if arm.is_own else "another maker's harness"),
         ("image", f"{arm.image} {arm.image_digest}"),
+        ("shims", ", ".join(f"{shim.name} ({shim.status})" for shim in arm.shims) or "none"),
         ("lane", f"{lane.id}: {lane.provider}, {lane.model}, {arm.dialect}, no fallback"),
         *((f"setting {name}", value) for name, value in sorted(arm.settings.items())),
     )

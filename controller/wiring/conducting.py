@@ -49,7 +49,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
     if not room.ok:
         raise DiskFull(f"too little room to start: {room.detail}")
     _check_images(settings, found.manifest)
-    _check_programs(settings, found.manifest)
+    check_programs(settings, found.manifest)
     tasks = RoundTasks(settings, found.manifest, task_directories(found.directory))
     with round_lock(found.directory):
         place = ledger_of(settings, found.directory, found.digest)
@@ -101,11 +101,11 @@ def _check_images(settings: Settings, manifest: RoundManifest) -> None:
         )
 
 
-def _check_programs(settings: Settings, manifest: RoundManifest) -> None:
-    """Our own programs and the network policy must be the ones that were frozen."""
+def check_programs(settings: Settings, manifest: RoundManifest) -> None:
+    """Our own programs and the network policy must be the ones that were frozen. Raises InvalidInput."""
     now = {
         "fairtrial itself": (software_digest(), manifest.software_digest),
-        str(settings.flows_file): (load_flows(settings.flows_file).digest, manifest.network_policy_digest),
+        "the network policy": (load_flows(settings.flows_file).digest, manifest.network_policy_digest),
     }
     wrong = [name for name, (present, frozen) in now.items() if present != frozen]
     if wrong:

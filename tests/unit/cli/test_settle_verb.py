@@ -126,3 +126,18 @@ def test_faults_name_file_and_field(round_dir: Path, tmp_path: Path, capsys: pyt
     code, _, err = settle(capsys, str(round_dir), "--retail-policy", str(policy))
     assert code == 72
     assert "policy.json: name" in err
+
+
+def test_the_frozen_retail_terms_are_shown_unless_others_are_asked_for(
+    round_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frozen = as_json(capsys, str(round_dir), "--dry-run")
+    by_arm = {arm["arm"]: arm["retail_usd"] for arm in frozen["arms"]}
+    assert (frozen["retail_policy"], by_arm["beta"]) == ("whole cents", "0.02")  # two runs of $0.006, a cent each
+    assert by_arm["alpha"] is None  # one of its runs has an unknown cost
+    other = {"name": "dimes", "source": "invented", "quantum_usd": "0.1", "rounding": "ceiling", "rounded_per": "run"}
+    policy = tmp_path / "dimes.json"
+    policy.write_text(json.dumps({"schema_version": "fairtrial.retail-policy/1", **other}))
+    asked = as_json(capsys, str(round_dir), "--dry-run", "--retail-policy", str(policy))
+    assert asked["retail_policy"] == "dimes"
+    assert {arm["arm"]: arm["retail_usd"] for arm in asked["arms"]}["beta"] == "0.2"

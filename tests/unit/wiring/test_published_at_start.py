@@ -269,4 +269,4 @@ def test_placeholders_stand_for_prompt_and_token_and_no_secret_is_published() ->
 
 def test_the_shims_are_those_of_the_arms_settings() -> None:
     shims = {arm.id: [shim.name for shim in arm.shims] for arm in frozen("demo.yaml").arms}
-    assert shims == {"codex": ["relay"], "mini-swe-agent": ["relay", "fairtrial_client"]}
+    assert shims == {"codex": ["meter", "relay"], "mini-swe-agent": ["meter", "relay", "fairtrial_client"]}
