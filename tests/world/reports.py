@@ -18,6 +18,7 @@ from controller.domain.terms import LanePolicy, Rubric
 from controller.protocols.harness_round.manifest import all_pairs
 from controller.publish.report_context import ReportContext
 from tests.world.rounds import MANIFEST, MODEL, SEED, jsonl
+from tests.world.signer import FixedSigner
 
 TITLES = {
     "t-cells": "Merged cells lose their border on export",
@@ -108,6 +109,7 @@ def manifest_of(rows: Sequence[LogicalRunRow], *, title: str, arms: Sequence[Arm
         artifact_limits=ArtifactLimits(),
         envelope=Caps(logical_runs=len(rows), attempts=3 * len(rows), requests=1, usd="1", timeout_minutes=1),
         rubric=Rubric(gates=("hidden-verifier",)),
+        approvers=(FixedSigner("a person").key,),
         schedule=tuple(
             LogicalRun(
                 id=logical_run_id(TaskId(row.task), ArmId(row.arm), row.replicate),

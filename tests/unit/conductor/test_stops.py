@@ -8,8 +8,8 @@ from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
+from controller.domain.terms import StopRules
 from controller.evidence.log import next_statement
-from controller.protocols.harness_round.manifest import StopRules
 from tests.unit.schedule.test_rules import classified
 
 

@@ -191,7 +191,7 @@ CASES: Final = [
     )
     for item in items
 ]
-EMPTY: Final = (None, "", [], {})
+EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 @cache
