@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from controller.adapters.files_durable import LocalFiles
+from controller.cli.__main__ import main
 from controller.domain.authorization import Caps
 from controller.errors import InvalidInput, InvalidPlan, RoundNotFound
 from controller.freeze import FreezeInputs, freeze
@@ -161,3 +162,13 @@ def test_an_amendment_says_why(why: str, tmp_path: Path) -> None:
 def test_only_a_frozen_round_can_be_amended(tmp_path: Path) -> None:
     with pytest.raises(RoundNotFound):
         amendment_of(tmp_path, WHY)
+
+
+@pytest.mark.parametrize("given", [["--amends", "rounds/one"], ["--why", WHY]])
+def test_the_round_and_the_reason_come_together(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["freeze", str(ROUNDS / "demo.yaml"), "--out", str(tmp_path / "new"), *given])
+    assert code == InvalidInput.exit_code
+    assert "an amendment names the round that it amends and says why" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
