@@ -9,7 +9,8 @@ from pydantic import Field, StringConstraints
 from controller.domain.ids import Slug
 from controller.domain.record import Record
 from controller.protocols.cost_index.manifest import SpendBoundary, Uncertainty
-from controller.protocols.optimizer_matrix.manifest import Candidate, HoldoutSelection, ProbeBoundary, Routing
+from controller.protocols.optimizer_matrix.candidate import DrawnHoldout
+from controller.protocols.optimizer_matrix.manifest import Candidate, ProbeBoundary, Routing
 from controller.protocols.optimizer_matrix.plan import Roles
 
 RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -31,4 +32,4 @@ class OptimizerSection(Record):
     probe: ProbeBoundary
     calibration: tuple[RelativePath, ...] = ()
     pilot: tuple[RelativePath, ...] = ()
-    selection: HoldoutSelection | None = None
+    selection: DrawnHoldout | None = None

@@ -49,9 +49,9 @@ class HoldoutRound:
 
 
 def holdout_round(directory: Path, signer: Signer, holdouts: Sequence[str] = HOLDOUTS) -> HoldoutRound:
-    """A round of the small test plan to which holdouts were added, in a new directory."""
+    """A small optimizer-matrix to which holdouts were added, in a new directory."""
     scratch = directory.with_name(f"{directory.name}-plain")
-    freeze(inputs(), scratch, signer, SetClock(START), files=LocalFiles())
+    freeze(inputs(protocol="optimizer-matrix"), scratch, signer, SetClock(START), files=LocalFiles())
     manifest = json.loads((scratch / MANIFEST).read_bytes())
     manifest["frozen_at"] = FROZEN_AT
     plain = manifest["tasks"][0]

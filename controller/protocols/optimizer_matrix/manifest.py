@@ -16,6 +16,7 @@ from controller.domain.plan import RoundManifest, TaskEntry
 from controller.domain.record import Record, field_faults
 from controller.evidence.corpus import corpus_root
 from controller.protocols.optimizer_matrix import gates
+from controller.protocols.optimizer_matrix.candidate import DrawnHoldout
 from controller.protocols.optimizer_matrix.plan import FROZEN_SHAPE, OptimizerPlan, Roles, Scenario, Selection, Shape
 
 RUNTIME_FAMILIES: Final = 2
@@ -78,12 +79,6 @@ class InputSet(Record):
     tasks: tuple[TaskEntry, ...]
 
 
-class HoldoutSelection(Selection):
-    """The publicly selected holdout, with the request that was committed before the randomness was known."""
-
-    request_digest: Digest
-
-
 class OptimizerMatrixManifest(RoundManifest):
     """The complete plan of an optimizer-matrix round. A rehearsal may be smaller; a measured round may not."""
 
@@ -96,7 +91,7 @@ class OptimizerMatrixManifest(RoundManifest):
     probe: ProbeBoundary
     calibration: InputSet
     pilot: InputSet
-    selection: HoldoutSelection | None = None
+    selection: DrawnHoldout | None = None
 
     @property
     def plan(self) -> OptimizerPlan:

@@ -18,7 +18,6 @@ from controller.conductor.recompute import RoundRecompute
 from controller.domain.beacon import CHAINS, Beacon
 from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
-from controller.domain.plan import RoundManifest
 from controller.errors import BeaconRejected, InvalidInput
 from controller.evidence.canonical import canonical, dumps
 from controller.evidence.envelope import sign
@@ -299,7 +298,7 @@ def test_a_manifest_that_is_none_is_refused(manifest: bytes, frozen: HoldoutRoun
 
 
 def amendment(frozen: HoldoutRound, data: bytes, **fields: Any) -> dict[str, Any]:
-    """The exhibits' manifest and its reader, when a later manifest names the selection."""
+    """The exhibits' manifest, when a later one names the selection."""
     found = exhibits(frozen, data)
     selection = {
         "scenario": found.selection.task,
@@ -315,12 +314,7 @@ def amendment(frozen: HoldoutRound, data: bytes, **fields: Any) -> dict[str, Any
         | {"round_id": "later"}
         | {name: named[name] | fields.get(name, {}) for name in named}
     )
-
-    def reader(manifest: bytes) -> RoundManifest:
-        plain = {name: value for name, value in json.loads(manifest).items() if name not in named}
-        return RoundRecompute().manifest(dumps(plain))
-
-    return {"manifest": dumps(later), "read_manifest": reader}
+    return {"manifest": dumps(later)}
 
 
 def test_a_manifest_that_amends_the_committed_one_by_this_selection_will_do(frozen: HoldoutRound) -> None:
@@ -329,12 +323,19 @@ def test_a_manifest_that_amends_the_committed_one_by_this_selection_will_do(froz
     assert "of an amendment that names this selection" in steps[2].detail
 
 
+def test_an_amendment_that_names_another_holdout_is_refused(frozen: HoldoutRound) -> None:
+    data = record(frozen)
+    other = next(task for task in HOLDOUTS if task != exhibits(frozen, data).selection.task)
+    said = refused(frozen, data, **amendment(frozen, data, selection={"scenario": other}))
+    assert "its selection is not this record's" in said
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
         ({"amends": {"manifest_digest": sha256_digest(b"other")}}, "neither is that nor amends it"),
         ({"amends": {"round_id": "other"}}, "the manifest is of round other"),
-        ({"selection": {"scenario": "first"}}, "its selection is not this record's"),
+        ({"selection": {"scenario": "first"}}, "'first' is not a frozen holdout"),
         ({"selection": {"record_digest": sha256_digest(b"other")}}, "its selection is not this record's"),
         ({"selection": {"request_digest": sha256_digest(b"other")}}, "its selection is not this record's"),
     ],

@@ -16,7 +16,7 @@ from controller.errors import InvalidInput, InvalidPlan, RoundNotFound
 from controller.freeze import FreezeInputs, freeze
 from controller.freeze.plan import parse_plan
 from controller.freeze.rules import manifest_of
-from controller.protocols.optimizer_matrix.manifest import HoldoutSelection
+from controller.protocols.optimizer_matrix.candidate import DrawnHoldout
 from controller.wiring.freezing import amendment_of
 from tests.world.clock import StepClock
 from tests.world.recorded_round import COST_INDEX, OPTIMIZER, START, conducted, digest, inputs
@@ -107,7 +107,7 @@ def test_a_policy_that_chooses_its_lane_is_refused(routing: str) -> None:
 def test_a_selected_holdout_and_earlier_scenarios_reach_the_manifest() -> None:
     given = inputs(protocol="optimizer-matrix")
     tasks = (given.tasks[0].model_copy(update={"visibility": "holdout"}), given.tasks[1])
-    chosen = HoldoutSelection(scenario="first", record_digest=digest("record"), request_digest=digest("request"))
+    chosen = DrawnHoldout(scenario="first", record_digest=digest("record"), request_digest=digest("request"))
     plan = given.plan.model_copy(update={"optimizer_matrix": OPTIMIZER.model_copy(update={"selection": chosen})})
     earlier = (given.tasks[1],)
     manifest = manifest_of(given.model_copy(update={"plan": plan, "tasks": tasks, "calibration": earlier}), at=START)
