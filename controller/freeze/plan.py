@@ -137,8 +137,9 @@ def _paths(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for field in ("tasks", "sealed"):
         yield from ((f"{field}[{i}]", path) for i, path in enumerate(_listed(raw, field)))
     section = raw.get("optimizer_matrix")
-    for field in ("calibration", "pilot") if isinstance(section, dict) else ():
-        yield from ((f"optimizer_matrix.{field}[{i}]", path) for i, path in enumerate(_listed(section, field)))
+    if isinstance(section, dict):
+        for field in ("calibration", "pilot"):
+            yield from ((f"optimizer_matrix.{field}[{i}]", path) for i, path in enumerate(_listed(section, field)))
 
 
 def _protocol_problems(raw: Mapping[str, Any]) -> Iterator[str]:

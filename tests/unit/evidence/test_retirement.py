@@ -8,13 +8,13 @@ import pytest
 
 from controller.domain import bodies
 from controller.domain.instant import InstantMs
+from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.errors import InvalidInput, NotPublishable
 from controller.evidence.log import next_statement
 from controller.evidence.retirement import check_due, closed_at, due_at, next_started_at
 from controller.freeze.rules import manifest_of
-from controller.protocols.harness_round.manifest import HarnessRoundManifest
 from tests.world.recorded_round import START, inputs
 from tests.world.sealed import sealed_task
 
@@ -23,7 +23,7 @@ NINETY_DAYS_LATER = InstantMs(1_807_776_000_000)  # 2027-04-15T08:00:00Z, counte
 SECOND = 1000
 
 
-def manifest(*names: str, round_id: str = "small", at: int = START, **changes: Any) -> HarnessRoundManifest:
+def manifest(*names: str, round_id: str = "small", at: int = START, **changes: Any) -> RoundManifest:
     given = [sealed_task(name)[0].entry for name in names]
     frozen = manifest_of(inputs(given=given, round_id=round_id), at=InstantMs(at))
     return frozen.model_copy(update=changes)
@@ -99,6 +99,6 @@ def test_the_next_round_counts_from_its_first_start() -> None:
     ],
     ids=["another kind", "another protocol", "not later", "itself", "a kept task"],
 )
-def test_not_every_round_is_the_next_one(following: HarnessRoundManifest, said: str) -> None:
+def test_not_every_round_is_the_next_one(following: RoundManifest, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         next_started_at(FIRST, following, log(start(1)))

@@ -16,10 +16,12 @@ from controller.errors import InvalidInput, InvalidPlan, RoundNotFound
 from controller.freeze import FreezeInputs, freeze
 from controller.freeze.plan import parse_plan
 from controller.freeze.rules import manifest_of
+from controller.protocols.cost_index.manifest import CostIndexManifest
 from controller.protocols.optimizer_matrix.candidate import DrawnHoldout
 from controller.wiring.freezing import amendment_of
 from tests.world.clock import StepClock
 from tests.world.recorded_round import COST_INDEX, OPTIMIZER, START, conducted, digest, inputs
+from tests.world.sealed import sealed_task
 from tests.world.signer import FixedSigner
 
 ROUNDS = Path(__file__).parents[3] / "policies" / "rounds"
@@ -115,6 +117,16 @@ def test_a_selected_holdout_and_earlier_scenarios_reach_the_manifest() -> None:
     assert fields["selection"]["request_digest"] == digest("request")
     assert [task["id"] for task in fields["calibration"]["tasks"]] == ["second"]
     assert fields["calibration"]["root"] != fields["corpus_root"]
+
+
+def test_an_index_may_hold_sealed_tasks_whose_fixtures_stay_in_their_commitment() -> None:
+    hidden = sealed_task()[0].entry
+    given = inputs(protocol="cost-index", given=(inputs().tasks[0], hidden))
+    manifest = manifest_of(given, at=START)
+    assert isinstance(manifest, CostIndexManifest)
+    assert set(manifest.fixtures) == {"first"}
+    told = given.model_copy(update={"fixtures": given.fixtures | {hidden.id: digest("cases")}})
+    assert "fixtures: must name every task but the sealed ones" in _frozen_refusal(told)
 
 
 def test_the_envelope_is_the_plans_or_all_that_the_retry_rule_allows() -> None:
