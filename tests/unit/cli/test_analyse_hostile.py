@@ -87,7 +87,7 @@ def test_a_file_that_is_none_of_the_kind(role: str, odd: str, screen: Screen) ->
         (("good.jsonl", "--cases", "--parquet", "p"), "parquet: not with --cases"),
         (("good.jsonl", "--cases", "--protocol", "cost-index"), "protocol: not with --cases"),
         (("good.jsonl", "--pilot", "good.jsonl", "--tasks", "3"), "pilot, tasks: only with --plan"),
-        ((".", "--seed", SEED), "seed: a round is analysed under the seed in its manifest"),
+        ((".", "--seed", SEED), "seed: a round is analysed by the plan and the seed in its manifest"),
     ],
 )
 def test_an_option_without_effect_is_refused(arguments: tuple[str, ...], message: str, screen: Screen) -> None:

@@ -100,7 +100,7 @@ def test_a_round_is_analysed_by_its_own_protocol_and_plan(tmp_path: Path, capsys
     plan.write_text("{}")
     code, _, err = analysed(capsys, str(found.directory), "--frozen", str(plan))
     assert code == 72
-    assert "frozen: a round has its plan in its manifest" in err
+    assert "frozen: a round is analysed by the plan and the seed in its manifest" in err
 
 
 def test_figures_are_written_once_and_only_of_a_harness_round(
