@@ -61,6 +61,17 @@ class Gate(Record):
     detail: str
 
 
+class VerifierOutput(Record):
+    """What the judge found when it ran the code under test, in fields; its own words by digest."""
+
+    exit_code: int | None  # of the code under test; null when it was killed or never ran
+    cases: int
+    passed: int
+    failed: tuple[str, ...]  # as the frozen list of cases names them
+    report_bytes: int
+    report_digest: Digest
+
+
 class Verdict(Record):
     """What verification in a network-less machine said of one patch."""
 
@@ -69,6 +80,7 @@ class Verdict(Record):
     patch_digest: Digest | None
     changed_paths: tuple[str, ...]
     soundness: Literal["black-box", "in-process"]
+    output: VerifierOutput | None = None  # null: an earlier gate failed, or every machine was lost
 
 
 class SelfReport(Record):

@@ -1,6 +1,6 @@
 """Judge one patch inside the verifier machine. Runs as its root; standard library only, 3.9+.
 
-Usage: judge.py ORDER.json. One line of JSON on standard output is the report (`fairtrial.judge/1`); the exit code is 0
+Usage: judge.py ORDER.json. One line of JSON on standard output is the report (`fairtrial.judge/2`); the exit code is 0
 whenever there is a report.
 
 1. Apply the patch to a fresh copy of the base with a git directory of our own, and walk the result without git.
@@ -26,7 +26,7 @@ from typing import Any, Dict, List, NoReturn, Optional, Tuple
 
 Fields = Dict[str, Any]
 
-REPORT_SCHEMA = "fairtrial.judge/1"
+REPORT_SCHEMA = "fairtrial.judge/2"
 OUTPUT_BYTES_MAX = 4 * 2**20
 FILE_BYTES_MAX = 64 * 2**20  # what the subject may write into one file
 PROCESSES_MAX = 256
@@ -257,7 +257,7 @@ def is_same(expected: Any, actual: Any) -> bool:
 
 def judge(order: Fields) -> Fields:
     """The report of one order."""
-    report: Fields = {"schema_version": REPORT_SCHEMA, "passed": [], "failed": []}
+    report: Fields = {"schema_version": REPORT_SCHEMA, "passed": [], "failed": [], "exit_code": None}
     report["applied"], report["detail"] = apply_patch(order)
     report["tree_matches"] = report["applied"] and tree_digest(order["repository"]) == order["tree_digest"]
     if not report["tree_matches"]:
@@ -266,6 +266,7 @@ def judge(order: Fields) -> Fields:
         cases = json.load(source)["cases"]
     sheet = "".join(json.dumps({"case": number, "input": case["input"]}) + "\n" for number, case in enumerate(cases))
     output, ended, fault = run_subject(order, sheet.encode())
+    report["exit_code"] = ended
     try:
         answers = read_answers(output, len(cases))
     except (ValueError, RecursionError) as error:

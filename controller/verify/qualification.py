@@ -49,7 +49,7 @@ def qualify(
     for _ in range(RUNS):
         verdict, _ = step.verify(sandbox, bundle, HarvestedTree(tree=after), patches, site=where)
         verdicts.append(verdict)
-        report = step.run_judge(sandbox, bundle, where, patch=None, after=bundle.base)
+        report, _ = step.run_judge(sandbox, bundle, where, patch=None, after=bundle.base)
         failing.append(report.failed)
     sandbox.exec(["rm", "-rf", "--", where.directory])
     gold_passed = sum(verdict.passed for verdict in verdicts)

@@ -7,7 +7,8 @@ from typing import Final, Literal
 from pydantic import ValidationError
 
 from controller.domain.globs import matches_any
-from controller.domain.outcome import Gate, Verdict
+from controller.domain.ids import sha256_digest
+from controller.domain.outcome import Gate, Verdict, VerifierOutput
 from controller.domain.record import Record, field_faults
 from controller.domain.task import TaskBundle
 from controller.domain.tree import SYMLINK, Tree, TreeFile, changed_paths
@@ -33,9 +34,10 @@ NAMED_MAX: Final = 5  # how many paths or cases a detail names
 class JudgeReport(Record):
     """What controller/guest/judge.py prints."""
 
-    schema_version: Literal["fairtrial.judge/1"]
+    schema_version: Literal["fairtrial.judge/2"]
     applied: bool
     tree_matches: bool
+    exit_code: int | None  # of the subject
     passed: tuple[str, ...]
     failed: tuple[str, ...]
     detail: str
@@ -85,12 +87,32 @@ def machine_gates(report: JudgeReport, cases: int) -> tuple[Gate, Gate]:
     )
 
 
+def output_of(report: JudgeReport, raw: bytes, cases: int) -> VerifierOutput | None:
+    """What may be told of the judge's report; None when it did not come to run the subject."""
+    if not (report.applied and report.tree_matches):
+        return None
+    return VerifierOutput(
+        exit_code=report.exit_code,
+        cases=cases,
+        passed=len(report.passed),
+        failed=report.failed,
+        report_bytes=len(raw),
+        report_digest=sha256_digest(raw),
+    )
+
+
 def not_reached(names: tuple[str, ...]) -> tuple[Gate, ...]:
     """Gates that could not be decided, which is not a pass."""
     return tuple(Gate(name=name, passed=False, detail="not run: an earlier gate failed") for name in names)
 
 
-def verdict_of(bundle: TaskBundle, gates: tuple[Gate, ...], patch: Patch | None, digest: str | None) -> Verdict:
+def verdict_of(
+    bundle: TaskBundle,
+    gates: tuple[Gate, ...],
+    patch: Patch | None,
+    digest: str | None,
+    output: VerifierOutput | None = None,
+) -> Verdict:
     """Passed only when every gate is there and passed."""
     return Verdict(
         passed=tuple(gate.name for gate in gates) == GATES and all(gate.passed for gate in gates),
@@ -98,6 +120,7 @@ def verdict_of(bundle: TaskBundle, gates: tuple[Gate, ...], patch: Patch | None,
         patch_digest=digest,
         changed_paths=patch.changed if patch else (),
         soundness=bundle.entry.soundness,
+        output=output,
     )
 
 

@@ -66,26 +66,31 @@ def verify(
         return rules.verdict_of(bundle, (*gates, *rules.not_reached(rules.GATES[5:])), None, None), b""
     after = rules.source_tree(bundle.base, harvested.tree)
     patch = patches.make_patch(bundle.base, after)
+    output = None
     if all(gate.passed for gate in gates):
         cases = count_cases(bundle)
-        report = run_judge(sandbox, bundle, site or JudgeSite(), patch=patch.data, after=after)
+        report, raw = run_judge(sandbox, bundle, site or JudgeSite(), patch=patch.data, after=after)
         gates = (*gates, *rules.machine_gates(report, cases))
+        output = rules.output_of(report, raw, cases)
     else:
         gates = (*gates, *rules.not_reached(rules.GATES[5:]))
-    return rules.verdict_of(bundle, gates, patch, sha256_digest(patch.data)), patch.data
+    return rules.verdict_of(bundle, gates, patch, sha256_digest(patch.data), output), patch.data
 
 
 def run_judge(
     sandbox: Sandbox, bundle: TaskBundle, site: JudgeSite, *, patch: bytes | None, after: Tree
-) -> rules.JudgeReport:
-    """Run the hidden verifier on the base with the patch, or on the bare base when `patch` is None."""
+) -> tuple[rules.JudgeReport, bytes]:
+    """Run the hidden verifier on the base with the patch, or on the bare base when `patch` is None.
+
+    The judge's report, and the bytes it printed.
+    """
     load = _load(bundle, site, patch=patch, expected_digest=tree_digest(after))
     limit = float(bundle.verify_seconds + JUDGE_MARGIN_SECONDS)
     argv = ["/bin/sh", "-c", _RUN, "sh", site.directory]
     judged = sandbox.exec(argv, stdin=load, timeout_seconds=limit, output_bytes_max=REPORT_BYTES_MAX)
     if judged.exit_code != 0 or judged.truncated:
         raise SandboxLost(f"the judge ended with code {judged.exit_code}: {judged.stderr[-300:]!r}")
-    return rules.parse_report(judged.stdout)
+    return rules.parse_report(judged.stdout), judged.stdout
 
 
 def count_cases(bundle: TaskBundle) -> int:

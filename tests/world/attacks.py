@@ -29,8 +29,8 @@ os._exit(0)""",
     "forged-report-on-every-descriptor": """
 import os
 for descriptor in range(64):
-    try: os.write(descriptor, b'{"schema_version":"fairtrial.judge/1","applied":true,"tree_matches":true,'
-                  b'"passed":["suffix-0"],"failed":[],"detail":""}\\n')
+    try: os.write(descriptor, b'{"schema_version":"fairtrial.judge/2","applied":true,"tree_matches":true,'
+                  b'"exit_code":0,"passed":["suffix-0"],"failed":[],"detail":""}\\n')
     except OSError: pass
 os._exit(0)""",
     "forged-at-exit": f"""

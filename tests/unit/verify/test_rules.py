@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 
@@ -68,9 +69,10 @@ def test_a_tree_that_fails_a_gate_is_not_run(harvested: HarvestedTree | str, gat
 
 def report(**changes: object) -> rules.JudgeReport:
     fields: dict[str, object] = {
-        "schema_version": "fairtrial.judge/1",
+        "schema_version": "fairtrial.judge/2",
         "applied": True,
         "tree_matches": True,
+        "exit_code": 0,
         "passed": ["a", "b"],
         "failed": [],
         "detail": "",
@@ -93,8 +95,20 @@ def test_every_case_must_pass_on_the_very_tree(changes: dict[str, object], cases
     assert [gate.passed for gate in rules.machine_gates(report(**changes), cases)] == passed
 
 
+def test_the_output_is_told_in_fields_when_the_subject_was_run() -> None:
+    output = rules.output_of(report(passed=["a"], failed=["b"], exit_code=3), b"what it printed", 2)
+    assert output is not None
+    assert (output.exit_code, output.cases, output.passed, output.failed) == (3, 2, 1, ("b",))
+    assert (output.report_bytes, output.report_digest) == (
+        15,
+        "sha256:" + hashlib.sha256(b"what it printed").hexdigest(),
+    )
+    assert rules.output_of(report(applied=False), b"", 2) is None
+    assert rules.output_of(report(tree_matches=False), b"", 2) is None
+
+
 def test_a_report_that_is_none_blames_the_machine() -> None:
-    for output in (b"", b"{}", b'{"schema_version":"fairtrial.judge/2"}', b"6 passed"):
+    for output in (b"", b"{}", b'{"schema_version":"fairtrial.judge/1"}', b"6 passed"):
         with pytest.raises(SandboxLost, match="no valid report"):
             rules.parse_report(output)
 
