@@ -109,5 +109,6 @@ def launch_order(world: World, run: LogicalRun, attempt_id: AttemptId, generatio
         limits=world.manifest.sandbox_limits,
         artifact_limits=world.manifest.artifact_limits,
         upload_token=world.token("up", attempt_id, generation),
+        canary=world.token("canary", attempt_id, generation),
         probe_names=world.probe_names,
     )

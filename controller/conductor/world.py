@@ -7,6 +7,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Literal, get_args
 
 from controller import run as run_stage
 from controller import verify as verify_stage
@@ -27,6 +28,8 @@ from controller.ports.pool import Pool, Sandbox
 from controller.ports.tasks import TaskContents
 
 Execute = Callable[[Sandbox, RunOrder], object]
+TokenKind = Literal["rt", "up", "canary"]  # for the meter, for the result API, and for nothing
+TOKEN_KINDS: Final[tuple[TokenKind, ...]] = get_args(TokenKind)
 Verify = Callable[[Sandbox, TaskBundle, HarvestedTree | str, PatchTool], tuple[Verdict, bytes]]
 
 
@@ -59,16 +62,21 @@ class World:
     execute: Execute = run_stage.execute
     verify: Verify = verify_stage.verify
 
-    def token(self, kind: str, attempt: AttemptId, generation: int) -> str:
-        """A 256-bit run-scoped token: derived, so that it need not be stored anywhere but in the guest."""
-        message = f"{kind}|{self.manifest_digest}|{attempt}|g{generation}".encode()
-        return f"{kind}_{hmac.new(self.secret, message, hashlib.sha256).hexdigest()}"
+    def token(self, kind: TokenKind, attempt: AttemptId, generation: int) -> str:
+        """A run-scoped token of this round."""
+        return derived_token(self.secret, self.manifest_digest, kind, attempt, generation)
 
     def without_names(self, text: str) -> str:
         """The text without the host names that only this machine's configuration knows: the log is published."""
         for name in self.probe_names:
             text = text.replace(name, "a package registry")
         return text
+
+
+def derived_token(secret: bytes, manifest_digest: str, kind: TokenKind, attempt: AttemptId, generation: int) -> str:
+    """A 256-bit run-scoped token: derived, so that it need not be stored anywhere but in the guest."""
+    message = f"{kind}|{manifest_digest}|{attempt}|g{generation}".encode()
+    return f"{kind}_{hmac.new(secret, message, hashlib.sha256).hexdigest()}"
 
 
 def token_sha256(token: str) -> str:

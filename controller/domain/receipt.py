@@ -15,7 +15,7 @@ Found = str | int | tuple[str, ...] | None
 
 
 class RunOrder(Record):
-    """One harness, started once. The token opens the upload grants of this attempt and nothing else."""
+    """One harness, started once. The token opens the upload grants of this attempt; the canary opens nothing."""
 
     attempt_id: str
     image: str
@@ -24,6 +24,7 @@ class RunOrder(Record):
     limits: SandboxLimits
     artifact_limits: ArtifactLimits
     upload_token: str
+    canary: str  # a secret of this attempt that no harness has a reason to publish
     probe_names: tuple[str, ...] = ()  # host names that must not resolve, besides those that are always tried
 
 

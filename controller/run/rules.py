@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from controller.domain.launch import LaunchContract
 from controller.domain.limits import ArtifactLimits, SandboxLimits, SpendLimits
 from controller.domain.money import usd_from_text, usd_to_text
 from controller.domain.outcome import EndKind
@@ -24,6 +25,10 @@ LAST_ARTIFACT: Final = "exit.json"  # its presence means that everything before 
 
 CPU_PERIOD_US: Final = 100_000
 UNREACHABLE: Final = 502  # what the meter answers when it could not reach the provider
+CANARY_VARIABLE: Final = "FAIRTRIAL_CANARY"
+CANARY_FILE: Final = ".fairtrial-canary"  # in the home directory, which is never harvested
+CANARY_NOTE: Final = "A marker of this machine. It opens nothing, and nothing needs it."
+
 EXIT_BYTES_MAX: Final = 2**16
 OVERHEAD_SECONDS_MAX: Final = 420  # probes before, and the walk and the uploads after the harness, under emulation
 
@@ -62,6 +67,16 @@ def expected_walls(limits: SandboxLimits) -> dict[str, Found]:
     }
 
 
+def with_canary(contract: LaunchContract, canary: str) -> LaunchContract:
+    """The contract with the canary where any program of the attempt can read it, the same for every harness."""
+    return contract.model_copy(
+        update={
+            "env": {**contract.env, CANARY_VARIABLE: canary},
+            "files": {**contract.files, CANARY_FILE: f"{CANARY_NOTE}\n{canary}\n"},
+        }
+    )
+
+
 def order_json(order: RunOrder) -> dict[str, Any]:
     """The order as the shim reads it."""
     limits = order.artifact_limits
@@ -69,7 +84,7 @@ def order_json(order: RunOrder) -> dict[str, Any]:
         "schema_version": ORDER_SCHEMA,
         "attempt_id": order.attempt_id,
         "upload_token": order.upload_token,
-        "contract": order.contract.model_dump(mode="json"),
+        "contract": with_canary(order.contract, order.canary).model_dump(mode="json"),
         "agent_seconds": order.limits.agent_seconds,
         "expected": expected_walls(order.limits),
         "probes": [probe.model_dump(mode="json") for probe in ordered_probes(order.probe_names)],

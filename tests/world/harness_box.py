@@ -33,6 +33,7 @@ from tests.world.machines import IMAGES, Machines, qemu_machines
 
 IMAGE: Final = "harness-mini-swe-agent"
 TOKEN: Final = "up_0123456789abcdef"
+CANARY: Final = "canary_" + "c" * 64
 LIMITS: Final = ArtifactLimits()
 ENVIRONMENT: Final = {"PATH": "/opt/harness/bin:/usr/bin:/bin", "HOME": "/home/agent", "METER": "rt_run-token"}
 BASE: Final = {"a.py": b"print(1)\n", "src/b.txt": b"hello\n"}
@@ -150,6 +151,7 @@ class HarnessBox:
             limits=SandboxLimits.model_validate({"agent_seconds": seconds, **(limits or {})}),
             artifact_limits=LIMITS,
             upload_token=TOKEN,
+            canary=CANARY,
             **rest,
         )
 

@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from controller.adapters.http_service import Stop
 from controller.adapters.system_entropy import SystemEntropy
+from controller.conductor.world import TOKEN_KINDS
 from controller.domain.ids import AttemptId
 from controller.domain.usage import Dialect
 from controller.meter.admission import Refused, find_route, token_of
@@ -37,10 +38,10 @@ PATHS: dict[Dialect, str] = {
 
 def test_a_token_holds_256_bits_and_belongs_to_one_attempt_and_generation(tmp_path: Path) -> None:
     world = Simulation(tmp_path).world()
-    attempts = [("rt", "att-1", 1), ("rt", "att-1", 2), ("rt", "att-2", 1), ("up", "att-1", 1)]
-    tokens = [world.token(kind, AttemptId(attempt), generation) for kind, attempt, generation in attempts]
-    assert len(set(tokens)) == len(tokens)
-    assert all(re.fullmatch(r"(rt|up)_[0-9a-f]{64}", token) for token in tokens)
+    attempts = [("att-1", 1), ("att-1", 2), ("att-2", 1)]
+    tokens = [world.token(kind, AttemptId(name), generation) for kind in TOKEN_KINDS for name, generation in attempts]
+    assert len(set(tokens)) == len(tokens) == 9
+    assert all(re.fullmatch(r"(rt|up|canary)_[0-9a-f]{64}", token) for token in tokens)
     assert SECRET_BYTES * 8 == 256  # what they derive from is no weaker
 
 

@@ -180,8 +180,12 @@ def test_the_order_tells_the_shim_every_limit() -> None:
         limits=LIMITS,
         artifact_limits=ArtifactLimits(),
         upload_token="up_x",
+        canary="canary_x",
     )
     fields = json.loads(json.dumps(order_json(order)))
+    assert fields["contract"]["env"] == {"FAIRTRIAL_CANARY": "canary_x"}
+    assert fields["contract"]["files"][".fairtrial-canary"].splitlines()[-1] == "canary_x"
+    assert order.contract.env == {}, "the published contract holds no canary"
     assert fields["expected"]["cpu_max"] == "300000 100000"
     assert fields["expected"]["memory_max"] == str(6 * 2**30)
     assert (fields["expected"]["pids_max"], fields["agent_seconds"]) == ("1024", 1800)

@@ -46,6 +46,7 @@ def order() -> RunOrder:
         limits=SandboxLimits(),
         artifact_limits=LIMITS,
         upload_token="up_secret",
+        canary="canary_x",
     )
 
 
