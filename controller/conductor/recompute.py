@@ -1,4 +1,4 @@
-"""What a checker recomputes above the evidence layer: manifest, schedule, reconciliation, dataset, analysis.
+"""What a checker recomputes above the evidence layer: manifest, schedule, reconciliation, dataset, analysis, aggregate.
 
 Pure."""
 
@@ -14,7 +14,8 @@ from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.provider_report import ProviderEvidence
 from controller.domain.reconciliation import AttemptRecord
 from controller.domain.statement import Statement
-from controller.evidence.canonical import lines
+from controller.evidence.canonical import canonical, lines
+from controller.protocols import releases
 from controller.protocols.manifests import parse_manifest
 from controller.settle import reconcile
 
@@ -51,3 +52,9 @@ class RoundRecompute:
 
     def analysis(self, manifest: RoundManifest, dataset: bytes) -> bytes:
         return analyse_frozen(manifest, dataset)[1]
+
+    def aggregate(self, manifest: RoundManifest, dataset: bytes, analysis: bytes) -> bytes:
+        return canonical(releases.aggregate(manifest, dataset, analysis))
+
+    def release_gates(self, manifest: RoundManifest, analysis: bytes) -> Sequence[str]:
+        return releases.release_gates(manifest, analysis)

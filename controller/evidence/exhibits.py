@@ -53,6 +53,14 @@ class Recompute(Protocol):
         """`analysis.json` as the dataset gives it."""
         ...
 
+    def aggregate(self, manifest: RoundManifest, dataset: bytes, analysis: bytes) -> bytes:
+        """`aggregate.json` as the analysis gives it."""
+        ...
+
+    def release_gates(self, manifest: RoundManifest, analysis: bytes) -> Sequence[str]:
+        """What of the protocol's own conditions forbids to release a measured round; empty when nothing does."""
+        ...
+
 
 class Exhibits:
     """Files, the keys that are trusted, and what the files say. Reading raises EvidenceError."""

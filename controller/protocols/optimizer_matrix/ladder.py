@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from controller.protocols.optimizer_matrix.estimates import EvidenceStep
+
+SELECTION: Final = "public-random selection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def ladder(facts: Reached) -> tuple[EvidenceStep, ...]:
         ("calibration", facts.measured and facts.calibrated, "measured runs with proven models and known costs"),
         ("diagnostic pilot", False, f"{elsewhere}it is a record of its own"),
         (
-            "public-random selection",
+            SELECTION,
             facts.selection and facts.frozen_plan,
             "the frozen plan names the selected holdout",
         ),
