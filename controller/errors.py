@@ -1,11 +1,12 @@
 """Every way fairtrial stops, who is to blame, what to do next, and the exit code.
 
     FairtrialError
-    ├── OperatorError      64..79   the person who typed the command can mend it
+    ├── OperatorError      64..79, 86, 89   the person who typed the command can mend it
     │   ├── InvalidPlan 64      InvalidTask 65        UnknownHarness 66     MissingImage 67
     │   ├── NotAuthorized 68    AuthorizationExpired 69  CapReached 70      RoundNotFound 71
     │   ├── InvalidInput 72     RoundHalted 73        NotPublishable 74     ImageRecipeFailed 75
     │   ├── PricesDisagree 76   UnsoundCard 77        ObservedModelMismatch 78  RateCardChanged 79
+    │   ├── NotApproved 86      LeakFound 89
     ├── MachineError       80..89   this machine lacks something
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
     │   ├── SealedKeyMissing 84  BeaconUnavailable 85
@@ -148,6 +149,22 @@ class RateCardChanged(OperatorError):
     remedy = (
         "Run `fairtrial settle ROUND` and publish the round as incomplete. Find out who changed the card or the meter; "
         "prices that hold now belong into the rate card of a new round."
+    )
+
+
+class NotApproved(OperatorError):
+    exit_code = 86
+    remedy = (
+        "One of the persons whom the manifest names reads that report and runs `fairtrial approve ROUND --key FILE`; "
+        "then publish again. A report that changes needs a new approval."
+    )
+
+
+class LeakFound(OperatorError):
+    exit_code = 89
+    remedy = (
+        "Nothing was published. Look at the named file: a value that is still valid must be revoked, and a round whose "
+        "evidence holds one can't be released."
     )
 
 

@@ -37,15 +37,29 @@ def settle(
 def publish(
     round_dir: Round,
     out: Annotated[Path, typer.Option("--out", help="Where releases go; each one is a new version.")],
+    correction: Annotated[
+        str | None, typer.Option("--correction", help="Why this version supersedes the one before, for its readers.")
+    ] = None,
+    creator: Annotated[
+        list[str] | None,
+        typer.Option("--creator", help='Who made it, as "Family, Given"; then metadata for a deposit is written, too.'),
+    ] = None,
+    licence: Annotated[str, typer.Option("--licence", help="Of the deposit, by its SPDX id.")] = "CC-BY-4.0",
+    related: Annotated[
+        list[str] | None,
+        typer.Option("--related", help="Another work, as RELATION=IDENTIFIER, such as isNewVersionOf=10.5281/zenodo.1"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the release: report, dataset, and a signed bundle that a stranger can check offline.
+    """Write the release: report, dataset, and a signed bundle that a stranger can check offline. Nothing is sent.
 
     Example: fairtrial publish rounds/latest --out rounds/latest/release
     """
+    from controller.publish.deposit import terms_of
     from controller.wiring.releasing import publish_round
 
-    released = publish_round(settings(), round_dir, out)
+    terms = terms_of(creator, licence, related or []) if creator else None
+    released = publish_round(settings(), round_dir, out, correction=correction, deposit=terms)
     render.result({"release": str(released)}, as_json=as_json, text=f"published: {released}")
 
 

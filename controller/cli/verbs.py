@@ -6,6 +6,7 @@ import typer
 
 from controller.cli import (
     analyse,
+    approve,
     card,
     control,
     demo,
@@ -46,6 +47,7 @@ app.command()(control.resume)
 app.command()(control.resolve)
 app.command()(release.settle)
 app.command()(analyse.analyse)
+app.command()(approve.approve)
 app.command()(release.publish)
 app.command()(release.check)
 app.command()(reveal.reveal)

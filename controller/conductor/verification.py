@@ -72,7 +72,8 @@ def _public(task: TaskEntry, verdict: Verdict) -> Verdict:
     if task.sealed is None:
         return verdict
     gates = tuple(Gate(name=gate.name, passed=gate.passed, detail=WITHHELD) for gate in verdict.gates)
-    return verdict.model_copy(update={"gates": gates, "changed_paths": ()})
+    output = verdict.output and verdict.output.model_copy(update={"failed": ()})
+    return verdict.model_copy(update={"gates": gates, "changed_paths": (), "output": output})
 
 
 def _machines_lost(world: World, run: LogicalRun) -> Verdict:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from controller.domain.ids import Digest, Slug, sha256_digest
 from controller.domain.keys import KeyRing
@@ -28,16 +29,25 @@ DATASET: Final = "dataset.jsonl"
 ANALYSIS: Final = "analysis.json"
 REPORT: Final = "report.html"
 KEYS: Final = "keys.json"
+EXCERPTS: Final = "excerpts.jsonl"
+AGGREGATE: Final = "aggregate.json"
+SUMS: Final = "SHA256SUMS"
+APPROVAL: Final = "approval.dsse.json"
 REQUIRED: Final = frozenset(
     {
         MANIFEST, MANIFEST_ENVELOPE, AUTHORIZATION, STATEMENTS, CHECKPOINT, LEDGER, REFUSALS, DATASET, ANALYSIS,
-        REPORT, KEYS,
+        REPORT, KEYS, EXCERPTS, AGGREGATE, SUMS,
     }
 )  # fmt: skip
 # Only these may be published: a file nobody thought of can't slip out with a round.
 _PATCH: Final = re.compile(r"patches/[a-z0-9-]{1,63}\.patch")
 _GRANT: Final = re.compile(r"authorization(?:-([1-9][0-9]{0,3}))?\.dsse\.json")
 BUNDLE_BYTES_MAX: Final = 512 * 2**20  # a round of 10,000 attempts is about 200 MB; a checker must not be filled up
+
+
+# Why a version supersedes the one before, in words for its readers; no longer than a report shows a text.
+CORRECTION_CHARS_MAX: Final = 600
+Correction = Annotated[str, StringConstraints(min_length=1, max_length=CORRECTION_CHARS_MAX)]
 
 
 class IndexedFile(Record):
@@ -47,19 +57,27 @@ class IndexedFile(Record):
 
 
 class BundleIndex(Record):
-    """The signed list. `supersedes` is the digest of the index payload of the version before."""
+    """The signed list. A later version names the index payload of the one before by digest, and says why it exists."""
 
-    schema_version: Literal["fairtrial.bundle/1"] = "fairtrial.bundle/1"
+    schema_version: Literal["fairtrial.bundle/2"] = "fairtrial.bundle/2"
     round_id: Slug
     manifest_digest: Digest
     version: int = Field(ge=1)
     supersedes: Digest | None
+    correction: Correction | None
     files: tuple[IndexedFile, ...]
+
+    @model_validator(mode="after")
+    def _explains_itself(self) -> BundleIndex:
+        later = self.version > 1
+        if (self.supersedes is not None) != later or (self.correction is not None) != later:
+            raise ValueError("a version after the first supersedes one and has a correction; the first does neither")
+        return self
 
 
 def is_publishable_name(name: str) -> bool:
     """True for the names a bundle may hold beside its index."""
-    return name in REQUIRED or _PATCH.fullmatch(name) is not None or grant_number(name) is not None
+    return name in {*REQUIRED, APPROVAL} or _PATCH.fullmatch(name) is not None or grant_number(name) is not None
 
 
 def patch_name(attempt_id: str) -> str:
@@ -85,6 +103,7 @@ def build(
     manifest_digest: str,
     version: int = 1,
     supersedes: str | None = None,
+    correction: str | None = None,
 ) -> dict[str, bytes]:
     """The files and their signed index, in byte order of the names; the same bytes for the same input.
 
@@ -99,6 +118,7 @@ def build(
         manifest_digest=manifest_digest,
         version=version,
         supersedes=supersedes,
+        correction=correction,
         files=_entries(round_files),
     )
     everything = {**round_files, INDEX: sign(INDEX_TYPE, canonical(index), signer)}
@@ -125,6 +145,12 @@ def check_index(files: Mapping[str, bytes], keys: KeyRing) -> BundleIndex:
         if entry != found:
             raise BundleRejected(f"{entry.name} has other bytes than the index says")
     return index
+
+
+def sums(files: Mapping[str, bytes]) -> bytes:
+    """`SHA256SUMS` for `sha256sum -c`: every file but itself and the index, in byte order of the names."""
+    named = sorted(files.keys() - {SUMS, INDEX}, key=str.encode)
+    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in named).encode()
 
 
 def _entries(files: Mapping[str, bytes]) -> tuple[IndexedFile, ...]:

@@ -13,6 +13,8 @@
  8. The schedule is recomputed from the seed.
  9. The dataset is rebuilt from the statements, and the analysis from the dataset, byte for byte.
 10. A rehearsal says so everywhere; a measured round ran in machines, never in bare containers.
+11. Excerpts, aggregate and sums are of these files; a measured round meets its protocol's gates, and a person whom the
+    manifest names approved exactly this report, dataset and analysis.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Final, Literal
 from controller.domain.keys import KeyRing
 from controller.domain.record import Record
 from controller.errors import BundleRejected, FairtrialError, NotCanonical
-from controller.evidence import steps_charges, steps_records, steps_results, steps_runs, steps_spending
+from controller.evidence import steps_charges, steps_records, steps_release, steps_results, steps_runs, steps_spending
 from controller.evidence.bundle import INDEX, KEYS
 from controller.evidence.canonical import parse
 from controller.evidence.envelope import Envelope
@@ -42,6 +44,7 @@ STEPS: Final[tuple[tuple[str, Callable[[Exhibits], str]], ...]] = (
     ("schedule", steps_results.check_schedule),
     ("dataset and analysis", steps_results.check_results),
     ("kind of round", steps_results.check_kind),
+    ("release", steps_release.check_release),
 )
 
 TRUST_TEXT: Final[Mapping[Trust, str]] = {

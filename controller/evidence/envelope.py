@@ -22,6 +22,7 @@ from controller.ports.signer import Signer
 
 MANIFEST_TYPE: Final = "application/vnd.fairtrial.manifest+json"
 AUTHORIZATION_TYPE: Final = "application/vnd.fairtrial.authorization+json"
+APPROVAL_TYPE: Final = "application/vnd.fairtrial.approval+json"
 INDEX_TYPE: Final = "application/vnd.fairtrial.index+json"
 
 _P: Final = 2**255 - 19

@@ -35,6 +35,13 @@ class Fact(Record):
     value: str
 
 
+class Version(Record):
+    """One version of a release, and why it superseded the one before (the first one did not)."""
+
+    number: int
+    correction: str | None
+
+
 class ReportContext(Record):
     """The inputs of one report."""
 
@@ -49,6 +56,7 @@ class ReportContext(Record):
     limitations: tuple[str, ...] = ()  # beside those that follow from the context
     started_at: InstantMs | None = None
     ended_at: InstantMs | None = None
+    versions: tuple[Version, ...] = ()  # of the release, up to this one; none before the first is published
     check_command: str = "fairtrial check BUNDLE --key KEYS.json"
 
     @property
@@ -73,6 +81,7 @@ def context_of_round(
     dataset: bytes,
     analysis: Analysis,
     statements: Sequence[Statement],
+    versions: tuple[Version, ...] = (),
 ) -> ReportContext:
     """The context of a round's report, from its log and what was made of it. Pure.
 
@@ -101,6 +110,7 @@ def context_of_round(
         facts=tuple(facts),
         started_at=started[0].at if started else None,
         ended_at=ends[-1] if ends else None,
+        versions=versions,
     )
 
 

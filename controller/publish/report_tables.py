@@ -15,6 +15,7 @@ from controller.protocols.cost_index.estimates import Estimate as CostEstimate
 from controller.protocols.cost_index.show import UNDEFINED
 from controller.protocols.optimizer_matrix.estimates import OptimizerAnalysis, Policy
 from controller.publish.report import environment
+from controller.publish.report_context import Version
 
 MARKS = {True: "passes", False: "does not pass", None: "undecided"}
 Rows = tuple[tuple[str, ...], ...]
@@ -41,6 +42,7 @@ class Page:
     tables: tuple[Table, ...]
     facts: tuple[tuple[str, str], ...]
     limitations: tuple[str, ...]
+    versions: tuple[Version, ...]
 
 
 def render_tables(
@@ -50,6 +52,7 @@ def render_tables(
     analysis: CostIndexAnalysis | OptimizerAnalysis,
     *,
     isolation: str,
+    versions: tuple[Version, ...] = (),
 ) -> str:
     """The page as text, ended by a newline. The same inputs give the same bytes on any machine."""
     is_index = isinstance(analysis, CostIndexAnalysis)
@@ -73,6 +76,7 @@ def render_tables(
             *((("amends", manifest.amends.manifest_digest), ("why", manifest.amends.why)) if manifest.amends else ()),
         ),
         limitations=(*analysis.limitations, *(analysis.notes if isinstance(analysis, CostIndexAnalysis) else ())),
+        versions=versions,
     )
     return environment().get_template("tables.html.j2").render(page=page) + "\n"
 

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-import base64
 import re
-import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass, field
 
 from controller.domain import bodies
 from controller.domain.plan import RoundManifest
 from controller.domain.statement import Statement, StatementKind
 from controller.evidence.claims import claim
 from controller.evidence.steps_results import REHEARSAL_MARK
+from controller.publish.patterns import credentials
+from controller.publish.redact import LETTERS_MIN, reduced, to_scan
+from controller.publish.rewrite import Names
 
-_SECRET_BYTES_MIN: Final = 8  # a shorter "secret" would be found by chance in every file
-_PATTERNS: Final[Mapping[str, re.Pattern[bytes]]] = {
-    "a run-scoped token": re.compile(rb"\b(?:rt|up)_[0-9a-f]{64}"),
-    "a bearer credential": re.compile(rb"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{20,}"),
-    "a private key": re.compile(rb"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"),
-    "a provider key": re.compile(rb"\bsk-[A-Za-z0-9_-]{20,}"),
-}
+
+@dataclass(frozen=True)
+class AttemptSecrets:
+    """What the controller put into one attempt and nobody may publish."""
+
+    tokens: tuple[bytes, ...] = ()
+    canaries: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True)
+class Private:
+    """Values that must not leave: the round's secrets, those of each attempt by its id, and this machine's names."""
+
+    secrets: tuple[bytes, ...] = ()
+    attempts: Mapping[str, AttemptSecrets] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    names: Names = field(default_factory=Names)
+
+    def of_attempt(self, attempt_id: str) -> tuple[bytes, ...]:
+        """Every value that one attempt could have seen or guessed."""
+        own = self.attempts.get(attempt_id, AttemptSecrets())
+        return (*self.secrets, *own.tokens, *own.canaries)
 
 
 def open_gates(
@@ -49,36 +65,41 @@ def open_gates(
             yield f"isolated: a measured round ran in {', '.join(weak)} isolation"
 
 
-def leaks(files: Mapping[str, bytes], *, secrets: Sequence[bytes], private_paths: Sequence[str]) -> Iterator[str]:
-    """Every file that holds a secret-like text, a known secret in a common spelling, or a path of this machine.
+def leaks(files: Mapping[str, bytes], private: Private) -> Iterator[str]:
+    """Every file that seems to hold a credential, holds a private value however spelled, or names this machine.
 
-    The finding names file and kind, never the secret.
+    The finding names file and kind, never the value.
     """
-    needles = {needle for secret in secrets if len(secret) >= _SECRET_BYTES_MIN for needle in spellings(secret)}
-    paths = [
-        re.compile(rb"(?<![\w./-])" + re.escape(path.rstrip("/").encode()) + rb"(?![\w.-])")
-        for path in private_paths
-        if path.rstrip("/")
-    ]
+    attempts = private.attempts.values()
+    kinds = {
+        "a known secret": (*private.secrets, *(value for one in attempts for value in one.tokens)),
+        "a canary of an attempt": tuple(value for one in attempts for value in one.canaries),
+    }
+    known = {kind: to_scan(values) for kind, values in kinds.items()}
+    binary = [value for value in private.secrets if not value.isascii() and len(value) >= LETTERS_MIN]
+    places = {
+        "names a path of this machine": [_whole_path(path) for path in private.paths if path.rstrip("/")],
+        "names this machine or its user": [
+            _whole_word(name) for name in (*private.names.hosts, *private.names.users) if len(name) >= LETTERS_MIN
+        ],
+    }
     for name, data in files.items():
-        for kind, pattern in _PATTERNS.items():
-            if pattern.search(data):
+        for kind in credentials(data):
+            yield f"{name} holds {kind}"
+        letters = reduced(data.decode(errors="replace"))
+        for kind, values in known.items():
+            if values.is_in(letters):
                 yield f"{name} holds {kind}"
-        if any(needle in data for needle in needles):
+        if any(value in data for value in binary):
             yield f"{name} holds a known secret"
-        if any(pattern.search(data) for pattern in paths):
-            yield f"{name} names a path of this machine"
+        for kind, patterns in places.items():
+            if any(pattern.search(data) for pattern in patterns):
+                yield f"{name} {kind}"
 
 
-def spellings(secret: bytes) -> Iterator[bytes]:
-    """The secret as it is, in hex, percent-encoded, and in base64 at each of its three alignments."""
-    yield secret
-    yield secret.hex().encode()
-    yield secret.hex().upper().encode()
-    yield urllib.parse.quote_from_bytes(secret, safe="").encode()
-    for shift in range(3):
-        text = base64.b64encode(b"\0" * shift + secret)
-        inner = text[4 if shift else 0 : len(text) // 4 * 4 - 4]  # without the groups that depend on the neighbours
-        if len(inner) >= _SECRET_BYTES_MIN:
-            yield inner
-            yield inner.replace(b"+", b"-").replace(b"/", b"_")
+def _whole_path(path: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<![\w./-])" + re.escape(path.rstrip("/").encode()) + rb"(?![\w.-])")
+
+
+def _whole_word(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<![\w-])" + re.escape(name.encode()) + rb"(?![\w-])")

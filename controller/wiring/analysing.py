@@ -18,7 +18,7 @@ from controller.evidence.bundle import ANALYSIS, DATASET
 from controller.evidence.canonical import lines
 from controller.protocols.harness_round.estimates import Analysis
 from controller.publish.report import context_of_round, render_report
-from controller.publish.report_context import weakest_isolation
+from controller.publish.report_context import Version, weakest_isolation
 from controller.publish.report_tables import render_tables
 from controller.wiring.inputs import read_input
 from controller.wiring.rounds import REPORT_FILE, OpenRound, read_round
@@ -41,13 +41,14 @@ def analyse_round(round_dir: Path, *, protocol: str | None = None) -> RoundAnaly
     for name, content in (
         (DATASET, dataset),
         (ANALYSIS, data),
-        (REPORT_FILE, _report(found, dataset, analysis).encode()),
+        (REPORT_FILE, report_of(found, dataset, analysis).encode()),
     ):
         (found.directory / name).write_bytes(content)
     return analysis
 
 
-def _report(found: OpenRound, dataset: bytes, analysis: RoundAnalysis) -> str:
+def report_of(found: OpenRound, dataset: bytes, analysis: RoundAnalysis, *, versions: tuple[Version, ...] = ()) -> str:
+    """The round's report, with the versions of its release as far as there are any."""
     if not isinstance(analysis, Analysis):
         return render_tables(
             found.manifest,
@@ -55,6 +56,7 @@ def _report(found: OpenRound, dataset: bytes, analysis: RoundAnalysis) -> str:
             sha256_digest(dataset),
             analysis,
             isolation=weakest_isolation(found.journal.statements()),
+            versions=versions,
         )
     return render_report(
         context_of_round(
@@ -63,6 +65,7 @@ def _report(found: OpenRound, dataset: bytes, analysis: RoundAnalysis) -> str:
             dataset=dataset,
             analysis=analysis,
             statements=found.journal.statements(),
+            versions=versions,
         )
     )
 

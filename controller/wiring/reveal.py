@@ -37,7 +37,7 @@ from controller.ports.opener import Opener
 from controller.publish.rules import leaks
 from controller.settings import Settings
 from controller.wiring.checking import check_bundle
-from controller.wiring.releasing import private_paths, secrets_of
+from controller.wiring.releasing import private_of
 from controller.wiring.rounds import OpenRound, read_round
 from controller.wiring.tasks import task_directories
 from controller.wiring.tools import local_files
@@ -188,7 +188,7 @@ def _patches(settings: Settings, found: OpenRound, statements: tuple[Statement, 
     """The patches that were withheld. Raises NotPublishable when one holds a secret of ours."""
     judged = judged_patches(found.manifest, fold(statements), sealed=True)
     patches = {name: read_named(found.directory / name) for name, digest in judged.items() if digest is not None}
-    if leaked := [*leaks(patches, secrets=secrets_of(settings, found), private_paths=private_paths(settings, found))]:
+    if leaked := [*leaks(patches, private_of(settings, found))]:
         raise NotPublishable("\n".join(f"round {found.manifest.round_id}: {leak}" for leak in leaked))
     return patches
 

@@ -47,7 +47,7 @@ def _release(simulation: Simulation, out: Path) -> Published:
         statements=statements,
         ledger=[row for account in accounts for row in account.requests],
         refusals=[refusal for account in accounts for refusal in account.refusals],
-        report=REPORT,
+        report=lambda versions: REPORT,
     )
     return publish(
         simulation.directory, out, records, files=LocalFiles(), signer=simulation.signer, recompute=recompute

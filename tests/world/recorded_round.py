@@ -22,7 +22,7 @@ from controller.domain.ids import AttemptId, LogicalRunId, RequestId, attempt_id
 from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContract
 from controller.domain.money import usd_from_text, usd_to_text
-from controller.domain.outcome import BLAME, RETRYABLE, EndKind, Gate, Verdict
+from controller.domain.outcome import BLAME, RETRYABLE, EndKind, Gate, Verdict, VerifierOutput
 from controller.domain.plan import Arm, Lane, LogicalRun, RoundManifest, TaskEntry
 from controller.domain.rate_card import RateBand, RateCard, RateRow
 from controller.domain.rating import Rate, price
@@ -37,7 +37,7 @@ from controller.freeze.plan import PlanArm, RoundPlan
 from controller.freeze.sections import CostIndexSection, OptimizerSection
 from controller.protocols.cost_index.manifest import SpendBoundary
 from controller.protocols.optimizer_matrix.manifest import Candidate, ProbeBoundary
-from controller.publish import RoundRecords
+from controller.publish import RoundRecords, Version
 from controller.schedule import allocation
 from controller.settle import settle_attempt, settle_round, settled_usd
 from tests.world.clock import StepClock
@@ -169,6 +169,24 @@ def inputs(
     )
 
 
+def measured_inputs() -> FreezeInputs:
+    """A measured harness-round of twelve logical runs, whose report "a person" may approve."""
+    given = inputs(replicates=3)
+    lane = Lane(id="lane", provider="openai", model="m-1", observed_models=("m-1",))
+    card = CARD.model_copy(update={"rows": (CARD.rows[0].model_copy(update={"provider": "openai"}),)})
+    plan = given.plan.model_copy(update={"kind": "measured", "lanes": (lane,)})
+    return given.model_copy(update={"plan": plan, "rate_card": card})
+
+
+def measured(directory: Path) -> RecordedRound:
+    """That round, conducted."""
+    stories = {number: STORIES.get(number, (Try(),)) for number in range(12)}
+    caps = CAPS.model_copy(update={"logical_runs": 12, "attempts": 36})
+    found = conducted(directory, stories=stories, caps=caps, given=measured_inputs())
+    found.report = "<!doctype html><title>A measured round</title>"
+    return found
+
+
 def _task(name: str) -> TaskEntry:
     return TaskEntry(
         id=name,
@@ -220,7 +238,11 @@ class RecordedRound:
         self.statements.append(next_statement(previous, kind=kind, at=self.clock.now(), subject=subject, body=body))
 
     def records(self) -> RoundRecords:
-        return RoundRecords(statements=self.statements, ledger=self.ledger, refusals=self.refusals, report=self.report)
+        return RoundRecords(statements=self.statements, ledger=self.ledger, refusals=self.refusals, report=self.told)
+
+    def told(self, versions: tuple[Version, ...]) -> str:
+        """The report, with what its versions correct."""
+        return self.report + "".join(f"<p>v{each.number}: {each.correction}" for each in versions[1:])
 
     def close(self, settlement: bodies.RoundSettled) -> None:
         """Settle, close and analyse."""
@@ -329,6 +351,14 @@ def _judge(found: RecordedRound, name: AttemptId, passes: bool) -> None:
         patch_digest=sha256_digest(patch),
         changed_paths=("a.py",),
         soundness="black-box",
+        output=VerifierOutput(
+            exit_code=0,
+            cases=2,
+            passed=1 + passes,
+            failed=() if passes else ("second",),
+            report_bytes=10,
+            report_digest=digest(f"report on {name}"),
+        ),
     )
     found.log(StatementKind.VERDICT, name, bodies.VerdictReached(verdict=verdict, verifier_image=digest("verifier")))
 

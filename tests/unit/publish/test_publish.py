@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,15 @@ import pytest
 from controller.adapters.files_durable import LocalFiles
 from controller.conductor.recompute import RoundRecompute
 from controller.domain import bodies
+from controller.domain.ids import sha256_digest
 from controller.domain.provider_report import Figure
 from controller.domain.statement import StatementKind
-from controller.errors import InvalidInput, NotPublishable, RoundNotFound
+from controller.errors import InvalidInput, LeakFound, NotPublishable, RoundNotFound
 from controller.evidence import bundle
 from controller.evidence.canonical import parse
 from controller.evidence.envelope import INDEX_TYPE, check
-from controller.publish import Published, publish
-from controller.publish.rules import leaks, open_gates, spellings
+from controller.publish import AttemptSecrets, Names, Private, Published, publish
+from controller.publish.rules import leaks, open_gates
 from tests.world.recorded_round import RecordedRound, conducted
 from tests.world.signer import FixedSigner
 
@@ -41,6 +43,11 @@ def found(tmp_path: Path) -> RecordedRound:
     return conducted(tmp_path / "small")
 
 
+def _longer(found: RecordedRound) -> RecordedRound:
+    found.report += "<p>Third edition."
+    return found
+
+
 def _index(path: Path) -> bundle.BundleIndex:
     payload = check((path / bundle.INDEX).read_bytes(), INDEX_TYPE, SIGNER.ring)
     return parse(payload, bundle.BundleIndex)
@@ -52,10 +59,20 @@ def test_versions_follow_one_another_and_none_is_overwritten(found: RecordedRoun
     assert (first.version, first.report.passed, first.report.kind) == (1, True, "rehearsal")
     assert _publish(found).version == 1
     found.report += "<p>Second edition."
-    second = _publish(found)
+    with pytest.raises(NotPublishable, match="v1 is published, and this version differs from it"):
+        _publish(found)
+    second = _publish(found, correction="A number was wrong.")
     assert (second.version, second.path.name) == (2, "v2")
-    assert _index(second.path).supersedes is not None
-    assert _index(first.path).supersedes is None
+    payload = check((first.path / bundle.INDEX).read_bytes(), INDEX_TYPE, SIGNER.ring)
+    assert _index(second.path).supersedes == sha256_digest(payload)
+    assert _index(second.path).correction == "A number was wrong."
+    assert (_index(first.path).supersedes, _index(first.path).correction) == (None, None)
+    assert "v2: A number was wrong." in (second.path / "report.html").read_text()
+    assert _publish(found).version == 2, "nothing changed, so nothing is to be said"
+    assert _publish(found, correction="A number was wrong.").version == 2
+    third = _publish(_longer(found), correction="And another.")
+    assert third.version == 3
+    assert "v2: A number was wrong.<p>v3: And another." in (third.path / "report.html").read_text()
     assert LocalFiles().read_directory(first.path, bytes_max=bundle.BUNDLE_BYTES_MAX) == before
 
 
@@ -106,33 +123,62 @@ def test_what_a_stranger_would_refuse_is_not_published(found: RecordedRound) -> 
     assert not (found.directory.parent / "release").exists()
 
 
+SECRET = b"correct horse battery"
+CANARY = b"canary-of-this-attempt-0123456789"
+PRIVATE = Private(
+    secrets=(SECRET,),
+    attempts={"att-1": AttemptSecrets(tokens=(b"token-of-an-attempt-42",), canaries=(CANARY,))},
+    paths=("/home/me",),
+    names=Names(users=("meredith",), hosts=("mybox-1717",)),
+)
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (TOKEN, "a run-scoped token"),
-        (b"Authorization: Bearer abcdefghijklmnopqrstuvwxyz", "a bearer credential"),
+        (TOKEN, "a run-scoped token or canary"),
         (b"-----BEGIN PRIVATE KEY-----\n", "a private key"),
-        (b"sk-proj-0123456789abcdefghij", "a provider key"),
         (b"see /home/me/rounds/1", "names a path of this machine"),
-        *((spelling, "a known secret") for spelling in spellings(b"correct horse battery")),
-        (base64.b64encode(b"user:correct horse battery:x"), "a known secret"),
+        (b"built on mybox-1717.", "names this machine or its user"),
+        (b"by meredith", "names this machine or its user"),
+        (SECRET, "a known secret"),
+        (SECRET[::-1], "a known secret"),
+        (SECRET.hex().encode(), "a known secret"),
+        (base64.b64encode(b"user:" + SECRET + b":x"), "a known secret"),
+        (b" ".join(bytes([byte]) for byte in SECRET), "a known secret"),
+        (b"token-of-an-attempt-42", "a known secret"),
+        (CANARY, "a canary of an attempt"),
+        (base64.b64encode(CANARY), "a canary of an attempt"),
     ],
 )
 def test_a_leak_in_any_file_stops_the_release(found: RecordedRound, text: bytes, kind: str) -> None:
     patch = next((found.directory / "patches").iterdir())
     patch.write_bytes(b"+ " + text + b"\n")
-    with pytest.raises(NotPublishable) as caught:
-        _publish(found, secrets=[b"correct horse battery"], private_paths=["/home/me"])
-    assert kind in str(caught.value)
-    assert f"patches/{patch.name}" in str(caught.value)
+    with pytest.raises(LeakFound) as caught:
+        _publish(found, private=PRIVATE)
+    assert f"patches/{patch.name} holds {kind}" in str(caught.value) or f"{patch.name} {kind}" in str(caught.value)
     assert text.decode() not in str(caught.value)
+    assert not (found.directory.parent / "release").exists()
 
 
 @pytest.mark.parametrize(
-    "text", [b"Bearer of news", b"/home/melanie/x", b"the task-sk-1", b"x/home/me", b"rt_0123", b"/home/me.txt"]
+    "text",
+    [
+        b"Bearer of news",
+        b"/home/melanie/x",
+        b"x/home/me",
+        b"/home/me.txt",
+        b"meredithian mybox-17170 root",
+        b"the horse was correct; its battery was not",
+    ],
 )
 def test_ordinary_text_is_no_leak(text: bytes) -> None:
-    assert not list(leaks({"a": text}, secrets=[b"short"], private_paths=["/home/me", "/"]))
+    assert not list(leaks({"a": text}, dataclasses.replace(PRIVATE, paths=("/home/me", "/"), secrets=(SECRET, b"me"))))
+
+
+def test_a_binary_secret_is_found_as_it_is() -> None:
+    binary = bytes(range(190, 222))
+    assert list(leaks({"a": b"x" + binary + b"y"}, Private(secrets=(binary,)))) == ["a holds a known secret"]
 
 
 def test_only_known_names_are_bundled(found: RecordedRound) -> None:
@@ -145,5 +191,5 @@ def test_only_known_names_are_bundled(found: RecordedRound) -> None:
             signer=SIGNER,
             recompute=RoundRecompute(),
         )
-    with pytest.raises(InvalidInput, match=r"journal\.sqlite.*missing: \['analysis"):
+    with pytest.raises(InvalidInput, match=r"journal\.sqlite.*missing: \['SHA256SUMS', .*'analysis"):
         bundle.build({"journal.sqlite": b""}, SIGNER, round_id="small", manifest_digest=found.manifest_digest)
