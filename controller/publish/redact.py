@@ -19,6 +19,7 @@ REDACTED: Final = "[redacted]"
 REDACT_LETTERS: Final = 10  # so many letters in a row of a known value are enough to take them out
 SCAN_LETTERS: Final = 16  # among the letters of 10,000 attempts' values no shorter run is free of chance
 LETTERS_MIN: Final = 8  # a shorter value would be found by chance in every file
+BLOCK_LETTERS: Final = 2**20  # a log of 10,000 attempts must not be held in memory piece by piece
 
 _ESC: Final = r"(?:\x1b|\\+(?:x1[bB]|u001[bB]|033|e))"
 _PIECE: Final = re.compile(
@@ -140,6 +141,20 @@ def _base64_inside(value: bytes, shift: int) -> str:
 def reduced(text: str) -> str:
     """The letters and digits of a text as the search sees them."""
     return "".join(piece for _, _, piece in _pieces(text))
+
+
+def blocks(text: str, *, letters: int = BLOCK_LETTERS) -> Iterator[str]:
+    """The same of a large text, in blocks that overlap by as much as a scan looks for at once."""
+    held: list[str] = []
+    length, before = 0, ""
+    for _, _, piece in _pieces(text):
+        held.append(piece)
+        length += len(piece)
+        if length >= letters:
+            block = before + "".join(held)
+            yield block
+            held, length, before = [], 0, block[-SCAN_LETTERS:]
+    yield before + "".join(held)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int, str]]:

@@ -12,7 +12,7 @@ from controller.domain.statement import Statement, StatementKind
 from controller.evidence.claims import claim
 from controller.evidence.steps_results import REHEARSAL_MARK
 from controller.publish.patterns import credentials
-from controller.publish.redact import LETTERS_MIN, reduced, to_scan
+from controller.publish.redact import LETTERS_MIN, blocks, to_scan
 from controller.publish.rewrite import Names
 
 
@@ -76,6 +76,7 @@ def leaks(files: Mapping[str, bytes], private: Private) -> Iterator[str]:
         "a canary of an attempt": tuple(value for one in attempts for value in one.canaries),
     }
     known = {kind: to_scan(values) for kind, values in kinds.items()}
+    anything = to_scan(value for values in kinds.values() for value in values)
     binary = [value for value in private.secrets if not value.isascii() and len(value) >= LETTERS_MIN]
     places = {
         "names a path of this machine": [_whole_path(path) for path in private.paths if path.rstrip("/")],
@@ -86,12 +87,16 @@ def leaks(files: Mapping[str, bytes], private: Private) -> Iterator[str]:
     for name, data in files.items():
         for kind in credentials(data):
             yield f"{name} holds {kind}"
-        letters = reduced(data.decode(errors="replace"))
-        for kind, values in known.items():
-            if values.is_in(letters):
-                yield f"{name} holds {kind}"
+        found = {
+            kind
+            for block in blocks(data.decode(errors="replace"))
+            if anything.is_in(block)
+            for kind, values in known.items()
+            if values.is_in(block)
+        }
         if any(value in data for value in binary):
-            yield f"{name} holds a known secret"
+            found.add("a known secret")
+        yield from (f"{name} holds {kind}" for kind in sorted(found))
         for kind, patterns in places.items():
             if any(pattern.search(data) for pattern in patterns):
                 yield f"{name} {kind}"

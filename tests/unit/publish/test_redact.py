@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.publish.redact import REDACT_LETTERS, REDACTED, redact, reduced, to_redact, to_scan
+from controller.publish.redact import REDACT_LETTERS, REDACTED, blocks, redact, reduced, to_redact, to_scan
 from tests.world.secrets import RENDERINGS, fakes, letters
 
 FAKES = fakes()
@@ -90,6 +90,19 @@ def test_two_values_beside_each_other_and_a_binary_one_are_found() -> None:
     assert redact(f"{first} {second} and {first}.", known) == (f"{REDACTED} and {REDACTED}.", 2)
     assert redact(binary.hex(), known) == (REDACTED, 1)
     assert redact(base64.b64encode(b"xx" + binary + b"x").decode(), known)[1] == 1
+
+
+@pytest.mark.parametrize("size", [1, 7, 16, 33])
+@pytest.mark.parametrize(
+    "secret", [letters("block", 16), letters("block", 12), letters("block", 9), letters("block", 70)]
+)
+def test_a_value_across_the_edge_of_a_block_is_found(size: int, secret: str) -> None:
+    known = to_scan([secret.encode()])
+    for shift in range(40):
+        text = "-" * 3 + "x" * shift + " " + " ".join(secret) + " " + "y" * 40
+        assert any(known.is_in(block) for block in blocks(text, letters=size))
+        assert "".join(blocks(text)) == reduced(text)
+    assert not any(known.is_in(block) for block in blocks("xy " * 100 + secret[:7], letters=size))
 
 
 def test_a_short_value_counts_whole_and_a_very_short_one_not_at_all() -> None:
