@@ -16,7 +16,7 @@ from controller.domain.plan import RoundManifest, TaskEntry
 from controller.domain.record import Record
 from controller.domain.sealed import RevealMark
 from controller.domain.statement import Statement
-from controller.errors import BundleRejected, InvalidInput, InvalidTask, NotPublishable
+from controller.errors import BundleRejected, InvalidInput, InvalidTask, LeakFound
 from controller.evidence import bundle as bundles
 from controller.evidence.canonical import canonical, parse_lines
 from controller.evidence.corpus import commitment
@@ -68,7 +68,8 @@ def reveal_round(
     """Write the disclosure of every sealed task of the round, and mark the tasks in their stores.
 
     Raises NotPublishable before it is due, SealedKeyMissing, BundleRejected for a task that does not open its
-    commitment, InvalidInput for a round without sealed tasks or an `out` that exists.
+    commitment, LeakFound for a patch that holds a secret of ours, InvalidInput for a round without sealed tasks or an
+    `out` that exists.
     """
     found = read_round(round_dir)
     try:
@@ -185,11 +186,11 @@ def _task_file(data: bytes, entry: TaskEntry) -> TaskFile:
 
 
 def _patches(settings: Settings, found: OpenRound, statements: tuple[Statement, ...]) -> dict[str, bytes]:
-    """The patches that were withheld. Raises NotPublishable when one holds a secret of ours."""
+    """The patches that were withheld. Raises LeakFound when one holds a secret of ours."""
     judged = judged_patches(found.manifest, fold(statements), sealed=True)
     patches = {name: read_named(found.directory / name) for name, digest in judged.items() if digest is not None}
     if leaked := [*leaks(patches, private_of(settings, found))]:
-        raise NotPublishable("\n".join(f"round {found.manifest.round_id}: {leak}" for leak in leaked))
+        raise LeakFound("\n".join(f"round {found.manifest.round_id}: {leak}" for leak in leaked))
     return patches
 
 

@@ -25,7 +25,7 @@ from controller.domain.ids import AttemptId, RequestId, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.limits import SandboxLimits
-from controller.domain.outcome import EndKind, Gate, SelfReport, Verdict
+from controller.domain.outcome import EndKind, Gate, SelfReport, Verdict, VerifierOutput
 from controller.domain.plan import TaskEntry
 from controller.domain.receipt import RunOrder
 from controller.domain.statement import StatementKind
@@ -351,6 +351,14 @@ class Simulation:
                 patch_digest=sha256_digest(patch),
                 changed_paths=("a.py",),
                 soundness="black-box",
+                output=VerifierOutput(
+                    exit_code=0,
+                    cases=1,
+                    passed=int(passed),
+                    failed=() if passed else ("hidden-case",),
+                    report_bytes=0,
+                    report_digest=sha256_digest(b""),
+                ),
             ),
             patch,
         )

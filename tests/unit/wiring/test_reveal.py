@@ -18,7 +18,15 @@ from controller.domain import bodies
 from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.statement import StatementKind
-from controller.errors import BundleRejected, EvidenceError, InvalidInput, InvalidPlan, NotPublishable, SealedKeyMissing
+from controller.errors import (
+    BundleRejected,
+    EvidenceError,
+    InvalidInput,
+    InvalidPlan,
+    LeakFound,
+    NotPublishable,
+    SealedKeyMissing,
+)
 from controller.evidence.canonical import dumps
 from controller.evidence.retirement import EMBARGO_MS
 from controller.freeze import read_plan
@@ -127,7 +135,7 @@ def test_a_patch_that_holds_a_secret_is_not_disclosed(closed: Site) -> None:
     (closed.round / "round.secret").write_bytes(secret)
     for path in (closed.round / "patches").iterdir():
         path.write_bytes(secret)
-    with pytest.raises(NotPublishable, match="holds a known secret"):
+    with pytest.raises(LeakFound, match="holds a known secret"):
         disclose(closed)
 
 
