@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 
-.PHONY: setup images demo test test-slow bench fuzz lock clean
+.PHONY: setup images demo test test-slow bench fuzz checker lock clean
 
 setup:
 	@$(PYTHON) tools/bootstrap.py
@@ -26,6 +26,9 @@ bench: setup
 fuzz: setup  ## coverage-guided fuzzing of what the meter parses: make fuzz SECONDS=600
 	@$(BIN)/python -m pip install -q --upgrade --no-deps --require-hashes --target build/fuzz/atheris -r tests/fuzz/requirements.txt
 	@PYTHONPATH=build/fuzz/atheris $(BIN)/python -m tests.fuzz $(or $(SECONDS),600) build/fuzz
+
+checker:  ## build/fairtrial-check.pyz: the check of a bundle in one file, for any Python from 3.9 on
+	@$(PYTHON) tools/checker.py
 
 lock:  ## re-make requirements.lock from pyproject.toml
 	@$(BIN)/python tools/lock.py

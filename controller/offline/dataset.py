@@ -1,0 +1,74 @@
+"""Step 9, first half: the dataset, built anew from the statements."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+from . import claims as said
+from .canonical import dumps
+from .history import Attempt, History, RunHistory
+from .money import total
+from .plan import Plan, Run
+
+Row = Dict[str, Any]
+
+
+def dataset_rows(plan: Plan, manifest_digest: str, history: History) -> List[Row]:
+    """One row per scheduled logical run, in the order of the schedule."""
+    return [_row(plan, manifest_digest, run, history.runs.get(run.id, RunHistory())) for run in plan.schedule]
+
+
+def dataset_bytes(rows: List[Row]) -> bytes:
+    """The rows as JSON lines."""
+    return b"".join(dumps(row) + b"\n" for row in rows)
+
+
+def _row(plan: Plan, manifest_digest: str, run: Run, history: RunHistory) -> Row:
+    task = next(task for task in plan.tasks if task.id == run.task)
+    attempts = [
+        _attempt(attempt, classified, history.account(attempt))
+        for attempt in history.attempts
+        for classified in attempt.every(said.AttemptClassified)
+    ]
+    score = history.scores[-1] if history.scores else None
+    usd = total(attempt["usd"] for attempt in attempts) if score else None
+    figure = None if usd is None else history.reconciled[-1].figure if history.reconciled else "exact"
+    return {
+        "schema_version": "fairtrial.dataset/1",
+        "round_id": plan.round_id,
+        "manifest_digest": manifest_digest,
+        "kind": plan.kind,
+        "task": run.task,
+        "cluster": task.cluster,
+        "stratum": task.stratum,
+        "visibility": task.visibility,
+        "arm": run.arm,
+        "model": plan.lane_of(run.arm).model,
+        "replicate": run.replicate,
+        "outcome": history.outcome or "missing",
+        "currency": "USD",
+        "usd": usd,
+        "figure": figure,
+        "wall_ms": sum(attempt["wall_ms"] for attempt in attempts) if score else None,
+        "attempts": attempts,
+        "scored_attempt": score.scored_attempt if score else None,
+    }
+
+
+def _attempt(attempt: Attempt, classified: said.AttemptClassified, account: Optional[said.AttemptSettled]) -> Row:
+    result = attempt.the(said.ResultAcknowledged)
+    return {
+        "attempt_id": attempt.id,
+        "number": attempt.number,
+        "end": classified.end,
+        "reason": classified.reason,
+        "wall_ms": result.wall_ms if result else 0,
+        "usd": account.usd if account else None,
+        "requests": account.requests if account else 0,
+        "turns": account.requests if account else None,
+        "tool_calls": None,
+        "tokens": dict(account.tokens) if account else {},
+        "self_reported_usd": result.self_reported_usd if result else None,
+        "verified": classified.verified,
+        "would_have_passed": classified.would_have_passed,
+    }
