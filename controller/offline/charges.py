@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Dict, List, Sequence
+from typing import Dict, List, Sequence
 
 from . import claims as said
+from .dataset import RowForm
 from .history import History, RunHistory
 from .ledger import Refusal, Request, account_of, as_open, by_attempt, check_request, priced
 from .money import total, usd_text
@@ -19,7 +20,7 @@ Rows = Dict[str, List[Request]]
 
 
 def check_charges(
-    plan: Plan, history: History, ledger: List[Request], refusals: List[Refusal], dataset: List[Any]
+    plan: Plan, history: History, ledger: List[Request], refusals: List[Refusal], dataset: List[RowForm]
 ) -> str:
     """(7) Price every request again; sum by attempt, by logical run and over the round."""
     rows = by_attempt(ledger)
@@ -62,19 +63,15 @@ def _check_run_sums(plan: Plan, history: History) -> None:
             raise Refused(f"{name} was given {counts} requests, beyond the frozen limits")
 
 
-def _check_dataset_sums(history: History, dataset: List[Any]) -> None:
-    """The dataset names the same costs. Its form is the business of step 9, so every other shape is refused there."""
+def _check_dataset_sums(history: History, dataset: List[RowForm]) -> None:
+    """The dataset names the costs that hold in the end."""
     settled = {name: account.usd for run in history.runs.values() for name, account in run.accounts.items()}
     for number, row in enumerate(dataset, start=1):
-        try:
-            attempts = [(attempt["attempt_id"], attempt["usd"]) for attempt in row["attempts"]]
-            is_scored, usd = row["outcome"] != "missing", row["usd"]
-            if any(name not in settled or settled[name] != cost for name, cost in attempts):
+        for attempt in row.attempts:
+            if attempt.attempt_id not in settled or attempt.usd != settled[attempt.attempt_id]:
                 raise Refused(f"dataset.jsonl:{number}: an attempt has another cost than its settlement")
-            if is_scored and usd != total(cost for _, cost in attempts):
-                raise Refused(f"dataset.jsonl:{number}: the cost is not the sum over its attempts")
-        except (KeyError, TypeError) as error:
-            raise Refused(f"dataset.jsonl:{number}: not a row of a dataset") from error
+        if row.outcome != "missing" and row.usd != total(attempt.usd for attempt in row.attempts):
+            raise Refused(f"dataset.jsonl:{number}: the cost is not the sum over its attempts")
 
 
 def _check_round(history: History, rows: Rows) -> str:

@@ -1,16 +1,86 @@
-"""Step 9, first half: the dataset, built anew from the statements."""
+"""The dataset: its form, and step 9's first half, which builds it anew from the statements."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple
 
 from . import claims as said
 from .canonical import dumps
 from .history import Attempt, History, RunHistory
 from .money import total
 from .plan import Plan, Run
+from .shapes import Digest, Positive, Usd, Whole
 
 Row = Dict[str, Any]
+Name = Annotated[str, re.compile(r"(?s).+")]
+Currency = Annotated[str, re.compile(r"[A-Z]{3}")]
+
+
+@dataclass(frozen=True)
+class AttemptForm:
+    """One attempt of a row; docs/dataset.md says what every field means."""
+
+    attempt_id: Name
+    number: Positive
+    end: said.End
+    reason: str
+    wall_ms: Whole
+    usd: Optional[Usd]
+    requests: Whole
+    turns: Optional[int]
+    tool_calls: Optional[int]
+    tokens: Dict[str, int]
+    self_reported_usd: Optional[Usd]
+    verified: Optional[bool]
+    would_have_passed: bool
+
+
+@dataclass(frozen=True)
+class ChargeForm:
+    """A charge beside the model's."""
+
+    id: Name
+    kind: Literal["tool", "compute", "human_verification", "allocated_shared"]
+    amount: Optional[Usd]
+    currency: Currency
+
+
+@dataclass(frozen=True)
+class ProofsForm:
+    """What was proven beside the verdict."""
+
+    observed_model: Optional[bool]
+    receipt: Optional[bool]
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """One line."""
+
+    round_id: Name
+    manifest_digest: Digest
+    kind: Literal["rehearsal", "measured"]
+    task: Name
+    cluster: Name
+    stratum: Name
+    visibility: Literal["public", "sealed", "holdout"]
+    arm: Name
+    model: Name
+    replicate: Positive
+    outcome: Literal["success", "failure", "invalid", "missing"]
+    usd: Optional[Usd]
+    wall_ms: Optional[int]
+    attempts: Tuple[AttemptForm, ...]
+    scored_attempt: Optional[int]
+    schema_version: Literal["fairtrial.dataset/1", "fairtrial.dataset/2"] = "fairtrial.dataset/1"
+    currency: Currency = "USD"
+    figure: Optional[said.Figure] = None
+    latency_ms: Optional[Whole] = None
+    charges: Tuple[ChargeForm, ...] = ()
+    proofs: Optional[ProofsForm] = None
+    challenge: Optional[Literal["tamper", "incomplete", "substitution", "crash"]] = None
 
 
 def dataset_rows(plan: Plan, manifest_digest: str, history: History) -> List[Row]:

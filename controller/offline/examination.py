@@ -7,9 +7,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import claims as said
 from . import files as names
 from .analysis import analysis_bytes
-from .canonical import loads, loads_lines
+from .canonical import loads
 from .charges import check_charges
-from .dataset import dataset_bytes, dataset_rows
+from .dataset import RowForm, dataset_bytes, dataset_rows
 from .files import Files
 from .grants import Grant, check_authorization
 from .harness_round import HarnessRound, harness_round_of
@@ -114,7 +114,7 @@ class Examination:
         """(7) Every charge."""
         ledger = read_records(Request, self.files[names.LEDGER], names.LEDGER)
         refusals = read_records(Refusal, self.files[names.REFUSALS], names.REFUSALS)
-        dataset = [value for value, _ in loads_lines(self.files[names.DATASET], names.DATASET)]
+        dataset = read_records(RowForm, self.files[names.DATASET], names.DATASET)
         return check_charges(self.plan, self.history, ledger, refusals, dataset)
 
     def check_schedule(self) -> str:

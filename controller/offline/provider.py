@@ -55,7 +55,7 @@ def check_reconciliations(plan: Plan, history: History, rows: Dict[str, List[Req
         reports.setdefault(lane.provider, set()).add(run.reconciled[0].provider.reports)
         settled = [attempt for attempt in run.attempts if attempt.every(said.AttemptSettled)]
         own = [row for attempt in settled for row in rows.get(attempt.id, [])]
-        _check_run(name, run, own, lane, plan.rate_card)
+        check_run(name, run, own, lane, plan.rate_card)
     for provider, sets in reports.items():
         if len(sets) > 1:
             raise Refused(f"runs on {provider} were compared with different reports")
@@ -63,7 +63,8 @@ def check_reconciliations(plan: Plan, history: History, rows: Dict[str, List[Req
     return f"{len(compared)} runs compared with the provider's report again, {resolved} unknown requests resolved, "
 
 
-def _check_run(name: str, run: RunHistory, rows: List[Request], lane: Lane, card: Card) -> None:
+def check_run(name: str, run: RunHistory, rows: List[Request], lane: Lane, card: Card) -> None:
+    """Raises Refused unless the reconciliation of one logical run is the one that its rows and the report give."""
     claimed = run.reconciled[0]
     finding, resolved = _compare(claimed.provider, rows, lane, card)
     changed = {(each.attempt_id, each.sequence): each for each in resolved}
