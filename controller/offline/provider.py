@@ -227,8 +227,13 @@ def _resolved(row: Request, resolution: Optional[said.RequestResolved]) -> Reque
     """The row as it counts."""
     if resolution is None:
         return row
-    state = "zero_bill" if resolution.assigned is None else "settled"
-    return replace(row, state=state, usage=resolution.assigned, usd=resolution.usd, zero_bill_proof=resolution.proof)
+    return replace(
+        row,
+        state="zero_bill" if resolution.assigned is None else "settled",
+        usage=resolution.assigned,
+        usd=resolution.usd,
+        zero_bill_proof=resolution.proof,
+    )
 
 
 def _outcome(run: RunHistory, accounts: Dict[str, said.AttemptSettled]) -> said.Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Annotated, Dict, Iterator, List, Literal, Optional, Tuple
+from typing import Annotated, Any, Dict, Iterator, List, Literal, Mapping, Optional, Tuple
 
 from .money import LIMIT, usd_text
 from .refusal import Refused
@@ -133,13 +133,17 @@ def _price(row: Row, multiplier: Fraction, usage: Usage) -> Optional[Fraction]:
     """Exact dollars; None when a class or unit that occurs has no price, or a count is negative."""
     prompt = sum(count for name, count in usage.tokens.items() if name in PROMPT_CLASSES)
     band = [band for band in row.bands if prompt > band.over or band.over == 0][-1]
-    amount = Fraction(0)
-    for counts, prices, factor in (
-        (usage.tokens, band.usd_per_million, multiplier / 10**6),
-        (usage.units, row.usd_per_unit, Fraction(1)),
-    ):
-        for name, count in counts.items():
-            if count < 0 or (count and name not in prices):
-                return None
-            amount += count * factor * Fraction(prices.get(name, "0"))
+    tokens, units = _sum(usage.tokens, band.usd_per_million), _sum(usage.units, row.usd_per_unit)
+    if tokens is None or units is None:
+        return None
+    amount = tokens * multiplier / 10**6 + units
     return amount if amount < LIMIT else None
+
+
+def _sum(counts: Mapping[Any, int], prices: Mapping[Any, str]) -> Optional[Fraction]:
+    amount = Fraction(0)
+    for name, count in counts.items():
+        if count < 0 or (count and name not in prices):
+            return None
+        amount += count * Fraction(prices.get(name, "0"))
+    return amount

@@ -13,7 +13,7 @@ from .merkle import sha256_digest
 from .plan import ATTEMPTS_MAX, Plan, attempt_id, run_id
 from .refusal import Refused
 
-BLAME = {
+BLAME: Dict[said.End, Optional[said.Blame]] = {
     "normal": None,
     "harness_crash": "harness",
     "timeout": "harness",

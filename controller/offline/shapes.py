@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from functools import lru_cache
 from typing import (
     Annotated,
     Any,
@@ -44,6 +43,8 @@ class Between:
     most: Optional[int] = None
 
 
+_READERS: Dict[Any, Reader] = {}  # one per class, made when it is first read
+
 Whole = Annotated[int, Between(0)]
 Positive = Annotated[int, Between(1)]
 Digest = Annotated[str, re.compile(r"sha256:[0-9a-f]{64}")]
@@ -53,10 +54,11 @@ Usd = Annotated[str, re.compile(r"(0|[1-9][0-9]{0,12})(\.[0-9]{1,30})?")]
 
 def read(kind: Type[T], value: Any, where: str) -> T:
     """The value as a record of that class. Raises Refused naming the field."""
-    return cast(T, _record_reader(kind)(value, where))
+    if kind not in _READERS:
+        _READERS[kind] = _record_reader(kind)
+    return cast(T, _READERS[kind](value, where))
 
 
-@lru_cache(maxsize=None)
 def _record_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(kind)}

@@ -35,12 +35,12 @@ class Arm:
         return known if list(map(len, found)) == list(map(len, known)) else None
 
     def _cost(self, run: Row) -> Optional[int]:
-        return None if not is_measured(run) else int(Fraction(run["usd"]) / self.money_unit)
+        return int(Fraction(run["usd"]) / self.money_unit) if is_measured(run) else None
 
 
 def is_measured(run: Row) -> bool:
     """True when the cost of the run is known and its measurement valid."""
-    return run["usd"] is not None and run["outcome"] not in ("invalid", "missing")
+    return run["usd"] is not None and run["outcome"] in ("success", "failure")
 
 
 def tokens(run: Row, classes: Optional[Sequence[str]] = None) -> Optional[int]:
@@ -48,7 +48,7 @@ def tokens(run: Row, classes: Optional[Sequence[str]] = None) -> Optional[int]:
     if not is_measured(run):
         return None
     return sum(
-        count
+        int(count)
         for attempt in run["attempts"]
         for name, count in attempt["tokens"].items()
         if classes is None or name in classes
@@ -68,7 +68,8 @@ def read_tokens(run: Row) -> Optional[int]:
 def over_attempts(run: Row, name: str) -> Optional[int]:
     """The sum of a count over the attempts; None when there is none, or one is unknown."""
     counts = [attempt[name] for attempt in run["attempts"]]
-    return sum(counts) if counts and None not in counts else None
+    known = [int(count) for count in counts if count is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
 
 
 def scored_attempt(run: Row) -> Optional[Row]:

@@ -19,8 +19,8 @@ from controller.conductor.recompute import HarnessRoundRecompute
 from controller.publish import publish
 from tests.world.recorded_round import conducted
 from tests.world.signer import FixedSigner
-from tools.checker import pack
 
+ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 10
 OLDEST, NEWEST = (3, 9), (3, 14)
 
@@ -38,7 +38,10 @@ def interpreters() -> Iterator[Path]:
             told = subprocess.run(
                 [path, "-I", "-S", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
             )
-            version = tuple(map(int, told.stdout.split())) if told.returncode == 0 else ()
+            if told.returncode != 0:
+                continue
+            major, minor = map(int, told.stdout.split())
+            version = (major, minor)
             if OLDEST <= version <= NEWEST and version not in seen:
                 seen.add(version)
                 yield path
@@ -47,7 +50,7 @@ def interpreters() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("checker") / "fairtrial-check.pyz"
-    pack(path)
+    subprocess.run([sys.executable, ROOT / "tools" / "checker.py", path], check=True, capture_output=True)
     return path
 
 

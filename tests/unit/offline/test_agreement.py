@@ -64,7 +64,7 @@ def test_what_the_key_holder_signs_anew_is_refused_at_the_same_step(
     assert failed_step(offline(_resigned(files))) == step
 
 
-def _disagreements(files: Files, count: int, *, seed: int) -> list[tuple[int, str, int, object, object]]:
+def _disagreements(files: Files, count: int, *, seed: int) -> list[tuple[int, str, int, list[int | None]]]:
     """Change, drop, insert or cut at one random byte; every other time the key's holder signs the index anew, so that
     later steps see it too. Returns where the verdicts or the steps differ, or one was accepted without the key.
 
@@ -88,7 +88,7 @@ def _disagreements(files: Files, count: int, *, seed: int) -> list[tuple[int, st
         is_signed = number // len(names) % 2 == 1 and name != "index.dsse.json"
         steps = [each(_resigned(changed) if is_signed else changed) for each in (offline_step, full_step)]
         if steps[0] != steps[1] or (steps[0] is None and not is_signed):
-            found.append((number, name, place, *steps))
+            found.append((number, name, place, steps))
     return found
 
 

@@ -13,7 +13,7 @@ from controller.offline import files
 from controller.offline.__main__ import main
 
 Files = dict[str, bytes]
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 
 
 @pytest.fixture
@@ -61,6 +61,30 @@ def _all_links(directory: Path) -> None:
         (directory / entry.name).symlink_to(entry)
 
 
+def _fifo(directory: Path) -> None:
+    os.mkfifo(directory / "pipe")
+
+
+def _fifo_in_place(directory: Path) -> None:
+    (directory / "report.html").unlink()
+    os.mkfifo(directory / "report.html")
+
+
+def _device(directory: Path) -> None:
+    (directory / "report.html").unlink()
+    (directory / "report.html").symlink_to("/dev/zero")
+
+
+def _missing(directory: Path) -> None:
+    (directory / "ledger.jsonl").unlink()
+
+
+def _nothing(directory: Path) -> None:
+    for path in directory.rglob("*"):
+        if path.is_file():
+            path.unlink()
+
+
 def _deep(directory: Path) -> None:
     (directory / "/".join("abcdefgh")).mkdir(parents=True)
     (directory / "/".join("abcdefgh") / "x").write_bytes(b"")
@@ -70,17 +94,17 @@ DAMAGES: dict[str, Damage] = {
     "a linked file": _linked_file,
     "a linked directory": _linked_directory,
     "all links": _all_links,
-    "a FIFO": lambda d: os.mkfifo(d / "pipe"),
-    "a FIFO in place of a file": lambda d: ((d / "report.html").unlink(), os.mkfifo(d / "report.html"))[1],
-    "a device": lambda d: ((d / "report.html").unlink(), (d / "report.html").symlink_to("/dev/zero"))[1],
+    "a FIFO": _fifo,
+    "a FIFO in place of a file": _fifo_in_place,
+    "a device": _device,
     "directories too deep": _deep,
-    "a file too many": lambda d: (d / "notes.txt").write_bytes(b"x") and None,
-    "a name with escapes": lambda d: (d / "a\x1b[31m\n").write_bytes(b"x") and None,
-    "a name that is no text": lambda d: (d / os.fsdecode(b"\xff\xfe")).write_bytes(b"x") and None,
-    "a file missing": lambda d: (d / "ledger.jsonl").unlink(),
-    "nothing": lambda d: [path.unlink() for path in d.rglob("*") if path.is_file()] and None,
-    "an empty index": lambda d: (d / "index.dsse.json").write_bytes(b"") and None,
-    "keys that are none": lambda d: (d / "keys.json").write_bytes(b"[" * 10_000) and None,
+    "a file too many": lambda d: (d / "notes.txt").write_bytes(b"x"),
+    "a name with escapes": lambda d: (d / "a\x1b[31m\n").write_bytes(b"x"),
+    "a name that is no text": lambda d: (d / os.fsdecode(b"\xff\xfe")).write_bytes(b"x"),
+    "a file missing": _missing,
+    "nothing": _nothing,
+    "an empty index": lambda d: (d / "index.dsse.json").write_bytes(b""),
+    "keys that are none": lambda d: (d / "keys.json").write_bytes(b"[" * 10_000),
 }
 
 
