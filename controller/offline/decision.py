@@ -72,8 +72,8 @@ def _saving(rule: str, evidence: Evidence) -> Dict[str, Any]:
         return _finding(rule, "not qualified", f"{rule}: not known for every run, so the rules stop here")
     first_leads = first[0] < second[0] or (first[0] == second[0] and ratio[0] <= 1)
     lower = success[0] if first_leads else -success[1]
-    ours, theirs = (first[1], second[0]) if first_leads else (second[1], first[0])
-    reach = ratio if first_leads else inverse(ratio)
+    (_, ours), other = (first, second) if first_leads else (second, first)
+    theirs, reach = other[0], ratio if first_leads else inverse(ratio)
     percent, margin = evidence.saving_percent, Fraction(-evidence.margin_points, 100)
     asked = theirs if theirs == INFINITE else theirs * Fraction(100 - percent, 100)
     saves = ours != INFINITE and theirs != 0 and (theirs == INFINITE or ours <= asked)
@@ -88,7 +88,7 @@ def _saving(rule: str, evidence: Evidence) -> Dict[str, Any]:
         told = f"the success lower bound is not above -{evidence.margin_points} points, so the rules stop here"
     arm = evidence.first if first_leads else evidence.second
     numbers = (
-        f"success lower bound {points(lower, margin)} points; {saving(ours, theirs, percent)} lower; "
+        f"success lower bound {points(lower, margin)} points; {saving(ours, other, percent)} lower; "
         f"ratio interval {_ratio(reach[0])} to {_ratio(reach[1])}"
     )
     conditions = [
@@ -114,12 +114,12 @@ def sentence(decision: Dict[str, Any], evidence: Evidence) -> str:
     first, second = evidence.sizes[rule]
     ratio = evidence.ratios[rule]
     assert first is not None and second is not None and ratio is not None
-    ours, theirs = (first[1], second[0]) if first_wins else (second[1], first[0])
+    (_, ours), other = (first, second) if first_wins else (second, first)
     reach = ratio if first_wins else inverse(ratio)
-    if theirs == INFINITE:
+    if other[0] == INFINITE:
         told = f"its {THINGS[rule]} was finite and the other's without bound"
     else:
-        told = f"its {THINGS[rule]} was {saving(ours, theirs, 0)} lower"
+        told = f"its {THINGS[rule]} was {saving(ours, other, 0)} lower"
     ends = f"Holm-adjusted 95 % interval of the ratio {_ratio(reach[0])} to {_ratio(reach[1])}"
     return f"{winner} was more efficient than {loser}: {told}, at tied success ({ends})."
 
@@ -137,11 +137,13 @@ def points(value: Exact, bound: Fraction = Fraction(0)) -> str:
     return ("+" if value > 0 else "") + apart(100 * value, 100 * bound, 1).replace("-", "−")
 
 
-def saving(ours: Exact, theirs: Exact, percent: int) -> str:
-    """How much lower ours is."""
-    if isinstance(ours, Fraction) and isinstance(theirs, Fraction) and theirs > 0:
-        return apart(100 * (1 - ours / theirs), Fraction(percent), 1).replace("-", "−") + " %"
-    return "without bound" if theirs == INFINITE != ours else "not measurably"
+def saving(ours: Exact, theirs: Ends, percent: int) -> str:
+    """How much lower ours is; at least so much, when theirs is only a lower bound."""
+    least, most = theirs
+    if isinstance(ours, Fraction) and isinstance(least, Fraction) and least > 0:
+        size = apart(100 * (1 - ours / least), Fraction(percent), 1).replace("-", "−") + " %"
+        return f"at least {size}" if most > least else size
+    return "without bound" if least == INFINITE != ours else "not measurably"
 
 
 def _ratio(value: Exact) -> str:

@@ -16,7 +16,7 @@ from tests.unit.evidence.test_check import TAMPERS, Files, Tamper, _resigned
 from tests.world.signer import FixedSigner
 
 RING = FixedSigner().ring
-MUTATIONS, MANY_MUTATIONS = 300, 10_000
+MUTATIONS, MANY_MUTATIONS = 150, 10_000
 
 
 def ring() -> KeyRing:

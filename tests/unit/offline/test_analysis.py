@@ -85,6 +85,16 @@ def timed(task: str, arm: str, repeat: int) -> LogicalRunRow:
     return run(task, arm, repeat, wall_ms=(90_000 if arm == "a" else 50_000) + 100 * repeat)
 
 
+def faster_than_a_limit(task: str, arm: str, repeat: int) -> LogicalRunRow:
+    """Equal success and cost; most runs of the slower arm were cut short, so the saving is a lower bound."""
+    if arm == "a":
+        return run(task, arm, repeat, success=repeat == 1, wall_ms=9_000 + repeat)
+    if repeat == 1:
+        return run(task, arm, repeat, wall_ms=1_700_000)
+    late = attempt(1, end=EndKind.TIMEOUT, wall_ms=1_800_000, verified=None)
+    return run(task, arm, repeat, success=False, attempts=[late])
+
+
 def cut_short(task: str, arm: str, repeat: int) -> LogicalRunRow:
     """Half the runs of one arm end at the time limit."""
     if arm == "b" and repeat % 2:
@@ -135,6 +145,7 @@ CASES: dict[str, tuple[Rows, Sequence[str]]] = {
     "twelve arms": (realistic(TASKS, [f"arm-{number:02}" for number in range(12)], seed=9), ("arm-00",)),
     "cost decides": (grid("ab", priced), ("b",)),
     "time decides": (grid("ab", timed), ()),
+    "faster than a limit": (grid("ab", faster_than_a_limit), ()),
     "cut short": (grid("ab", cut_short), ()),
     "unknown": (grid("abc", unknown), ()),
     "no success": (grid("abc", without_success), ()),
