@@ -122,6 +122,34 @@ def _row(plan: Plan, manifest_digest: str, run: Run, history: RunHistory) -> Row
         "wall_ms": sum(attempt["wall_ms"] for attempt in attempts) if score else None,
         "attempts": attempts,
         "scored_attempt": score.scored_attempt if score else None,
+        **({} if plan.protocol == "harness-round" else _version_2(history, is_scored=score is not None)),
+    }
+
+
+def _version_2(history: RunHistory, *, is_scored: bool) -> Row:
+    """What rows of the other protocols hold beside; what is unknown is left out."""
+    fields: Row = {"schema_version": "fairtrial.dataset/2"}
+    if not is_scored:
+        return fields
+    ended_at = history.attempts[-1].ended_at
+    results = [result for attempt in history.attempts for result in attempt.every(said.ResultAcknowledged)]
+    elapsed = None if ended_at is None else ended_at - history.attempts[0].intended_at
+    if elapsed is not None and elapsed >= sum(result.wall_ms for result in results):
+        fields["latency_ms"] = elapsed
+    accounts = list(history.accounts.values())
+    observed: Optional[bool] = None
+    if any(account.off_lane_models for account in accounts):
+        observed = False
+    elif any(account.tokens for account in accounts) and all(account.valid for account in accounts):
+        observed = True
+    isolation = history.attempts[-1].the(said.IsolationChecked)
+    has_receipt = isolation is not None and isolation.receipt_digest is not None
+    return {
+        **fields,
+        "proofs": {
+            "observed_model": observed,
+            "receipt": not isolation.mismatches if isolation is not None and has_receipt else None,
+        },
     }
 
 

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Dict, List, Literal, Optional, Set
+from typing import Dict, List, Literal, Optional, Set, Tuple
 
 from . import claims as said
 from .log import Statement
 from .money import usd_text
-from .plan import Plan
+from .plan import Caps, Plan
 from .refusal import Refused
-from .shapes import Digest, Positive, Slug, Usd
-
-
-@dataclass(frozen=True)
-class Caps:
-    """The most a round may use."""
-
-    logical_runs: Positive
-    attempts: Positive
-    requests: Positive
-    usd: Usd
-    timeout_minutes: Positive
+from .shapes import Digest, Slug
 
 
 @dataclass(frozen=True)
@@ -73,16 +62,17 @@ class Meter:
 
     def beyond(self, caps: Caps) -> List[str]:
         """The caps that are exceeded, each with its figures."""
-        counts = (
-            ("logical_runs", len(self.runs), caps.logical_runs),
-            ("attempts", self.attempts, caps.attempts),
-            ("requests", self.requests, caps.requests),
-            ("timeout_ms", self.wall_ms, caps.timeout_minutes * 60_000),
-        )
-        found = [f"{name}: {used} of {cap}" for name, used, cap in counts if used > cap]
-        if self.usd > Fraction(caps.usd):
-            found.append(f"usd: {usd_text(self.usd)} of {caps.usd}")
-        return found
+        return _excesses((len(self.runs), self.attempts, self.requests, self.wall_ms), self.usd, caps)
+
+
+def _excesses(counts: Tuple[int, int, int, int], usd: Fraction, caps: Caps) -> List[str]:
+    names = ("logical_runs", "attempts", "requests", "timeout_ms")
+    found = [f"{name}: {used} of {cap}" for name, used, cap in zip(names, counts, _counts(caps)) if used > cap]
+    return found if usd <= Fraction(caps.usd) else [*found, f"usd: {usd_text(usd)} of {caps.usd}"]
+
+
+def _counts(caps: Caps) -> Tuple[int, int, int, int]:
+    return caps.logical_runs, caps.attempts, caps.requests, caps.timeout_minutes * 60_000
 
 
 def check_authorization(plan: Plan, manifest_digest: str, grants: List[Grant], log: List[Statement]) -> str:
@@ -90,6 +80,9 @@ def check_authorization(plan: Plan, manifest_digest: str, grants: List[Grant], l
     for grant in grants:
         if (grant.manifest_digest, grant.round_id) != (manifest_digest, plan.round_id):
             raise Refused("a grant is for another manifest or round")
+        wide = _excesses(_counts(grant.caps), Fraction(grant.caps.usd), plan.envelope)
+        if wide:
+            raise Refused(f"a grant is beyond the frozen envelope: {'; '.join(wide)}")
     meter = Meter(plan)
     for statement in log:
         claim, subject = statement.claim, statement.subject

@@ -21,22 +21,32 @@ _OF_ATTEMPT = (
 
 @dataclass
 class Attempt:
-    """One attempt and every claim about it, in order."""
+    """One attempt and every statement about it, in order."""
 
     id: str
     run: str
     number: int
     generation: int
-    claims: List[Any] = field(default_factory=list)
+    intended_at: int  # of the first generation
+    statements: List[Statement] = field(default_factory=list)
 
     def every(self, kind: Type[B]) -> List[B]:
         """All claims of that kind."""
-        return [claim for claim in self.claims if isinstance(claim, kind)]
+        return [statement.claim for statement in self.statements if isinstance(statement.claim, kind)]
 
     def the(self, kind: Type[B]) -> Optional[B]:
         """The newest claim of that kind."""
         found = self.every(kind)
         return found[-1] if found else None
+
+    @property
+    def ended_at(self) -> Optional[int]:
+        """When the verdict was reached, or the result acknowledged when nothing was judged."""
+        for kind in (said.VerdictReached, said.ResultAcknowledged):
+            times = [statement.at for statement in self.statements if isinstance(statement.claim, kind)]
+            if times:
+                return times[-1]
+        return None
 
 
 @dataclass
@@ -110,7 +120,7 @@ def _add(history: History, statement: Statement) -> None:
     elif isinstance(claim, (said.SandboxLeased, said.SandboxGone)):
         _machine(history, statement, claim)
     elif isinstance(claim, _OF_ATTEMPT):
-        history.attempt_of(statement.subject, statement).claims.append(claim)
+        history.attempt_of(statement.subject, statement).statements.append(statement)
     elif isinstance(claim, (said.RunScored, said.RunReconciled, said.CellHalted)):
         _run(history, statement, claim)
     elif isinstance(claim, said.OperatorAct):
@@ -144,7 +154,7 @@ def _intend(history: History, statement: Statement, intent: said.AttemptIntended
         raise Refused(f"statement {statement.sequence} intends an attempt after the round was closed")
     known = history.attempts.get(statement.subject)
     if known is None:
-        attempt = Attempt(statement.subject, intent.run, intent.number, intent.generation)
+        attempt = Attempt(statement.subject, intent.run, intent.number, intent.generation, statement.at)
         history.attempts[statement.subject] = attempt
         history.run_of(intent.run).attempts.append(attempt)
     elif (known.run, known.number) != (intent.run, intent.number) or intent.generation <= known.generation:

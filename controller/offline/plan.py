@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Dict, List, Literal, Tuple
+from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple
 
 from .canonical import dumps
 from .merkle import leaf_hash, root, sha256_digest
@@ -71,6 +71,31 @@ class SpendLimits(Partial):
 
 
 @dataclass(frozen=True)
+class Caps:
+    """The most a round may use."""
+
+    logical_runs: Positive
+    attempts: Positive
+    requests: Positive
+    usd: Usd
+    timeout_minutes: Positive
+
+
+@dataclass(frozen=True)
+class Machines(Partial):
+    """The machine images by their names."""
+
+    verifier: Slug = "vm-verifier"
+
+
+@dataclass(frozen=True)
+class Rubric(Partial):
+    """The gates that a verdict passes, in order."""
+
+    gates: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Plan(Partial):
     """The manifest of any protocol."""
 
@@ -85,11 +110,18 @@ class Plan(Partial):
     lanes: Tuple[Lane, ...]
     rate_card: Card
     rate_card_digest: Digest
+    network_policy: str
+    network_policy_digest: Digest
     images: Dict[str, Digest]
+    envelope: Caps
+    rubric: Rubric
     sandbox_limits: SandboxLimits
     spend_limits: SpendLimits
     schedule: Tuple[Run, ...]
-    schema_version: Literal["fairtrial.manifest/1"] = "fairtrial.manifest/1"
+    machines: Machines = Machines()
+    retail_policy: Any = None
+    retail_policy_digest: Optional[Digest] = None
+    schema_version: Literal["fairtrial.manifest/2"] = "fairtrial.manifest/2"
 
     def lane_of(self, arm_id: str) -> Lane:
         """The lane that an arm runs on."""
@@ -109,19 +141,26 @@ def read_plan(value: Any, where: str) -> Plan:
             raise Refused(f"{where}: no {kind}, or one {kind} twice")
     if not {arm.lane for arm in plan.arms} <= {lane.id for lane in plan.lanes}:
         raise Refused(f"{where}: an arm runs on a lane that is not in the plan")
+    if plan.machines.verifier not in plan.images:
+        raise Refused(f"{where}: the verifier's image is not among the images")
     check_card(plan.rate_card)
     return plan
 
 
 def check_commitments(plan: Plan, manifest: Dict[str, Any]) -> str:
-    """(3) Corpus root and rate card digest follow from what they commit to."""
+    """(3) Corpus root and the digests of prices, terms and network policy follow from what they commit to."""
     leaves = [leaf_hash(dumps({"id": task.id, "task_digest": task.task_digest})) for task in by_id(plan.tasks)]
     corpus = f"sha256:{root(leaves).hex()}"
     if plan.corpus_root != corpus:
         raise Refused(f"corpus root is {plan.corpus_root}, but the tasks give {corpus}")
-    card = sha256_digest(dumps(manifest["rate_card"]))
-    if plan.rate_card_digest != card:
-        raise Refused(f"rate card digest is {plan.rate_card_digest}, but the card gives {card}")
+    retail = plan.retail_policy
+    for name, said, found in (
+        ("rate card", plan.rate_card_digest, sha256_digest(dumps(manifest["rate_card"]))),
+        ("retail policy", plan.retail_policy_digest, None if retail is None else sha256_digest(dumps(retail))),
+        ("network policy", plan.network_policy_digest, sha256_digest(plan.network_policy.encode())),
+    ):
+        if said != found:
+            raise Refused(f"{name} digest is {said}, but the {name} gives {found}")
     return f"{len(plan.tasks)} tasks under {corpus}; rate card {plan.rate_card.name[:80]!r}"
 
 

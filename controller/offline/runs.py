@@ -106,11 +106,11 @@ def _check_attempt(plan: Plan, history: History, attempt: Attempt, *, may_be_ope
 
 
 def _check_verdict(plan: Plan, attempt: Attempt, reached: said.VerdictReached) -> None:
-    gates = reached.verdict.gates
-    if reached.verdict.passed and not (gates and all(gate.passed for gate in gates)):
-        raise Refused(f"{attempt.id} passed without passing every gate")
-    if reached.verifier_image not in plan.images.values():
-        raise Refused(f"{attempt.id} was judged in a machine whose image is not in the manifest")
+    passed = tuple(gate.name for gate in reached.verdict.gates if gate.passed)
+    if reached.verdict.passed and passed != plan.rubric.gates:
+        raise Refused(f"{attempt.id} passed without passing every gate of the rubric")
+    if reached.verifier_image != plan.images[plan.machines.verifier]:
+        raise Refused(f"{attempt.id} was judged in a machine whose image is not the frozen one")
 
 
 def _may_be_retried(attempt: Attempt) -> bool:

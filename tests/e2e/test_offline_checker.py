@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.files_durable import LocalFiles
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.conductor.recompute import RoundRecompute
 from controller.publish import publish
 from tests.world.recorded_round import conducted
 from tests.world.signer import FixedSigner
@@ -64,7 +64,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         found.records(),
         files=LocalFiles(),
         signer=FixedSigner(),
-        recompute=HarnessRoundRecompute(),
+        recompute=RoundRecompute(),
     ).path
 
 

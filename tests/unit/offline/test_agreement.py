@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from controller.conductor.recompute import HarnessRoundRecompute
+from controller.adapters.files_durable import LocalFiles
+from controller.conductor.recompute import RoundRecompute
+from controller.evidence.bundle import BUNDLE_BYTES_MAX
 from controller.evidence.check import STEPS as FULL_STEPS
 from controller.evidence.check import examine as examine_full
 from controller.offline.check import Report, examine
 from controller.offline.examination import STEPS
 from controller.offline.signatures import KeyRing, read_keys
+from tests.unit.conductor.test_protocol_rounds import OTHERS, _round, published
 from tests.unit.evidence.test_check import TAMPERS, Files, Tamper, _resigned
+from tests.world.recorded_round import Protocol
 from tests.world.signer import FixedSigner
 
 RING = FixedSigner().ring
@@ -38,7 +43,7 @@ def offline_step(files: Files) -> int | None:
 
 
 def full_step(files: Files) -> int | None:
-    report = examine_full(files, HarnessRoundRecompute(), keys=RING)
+    report = examine_full(files, RoundRecompute(), keys=RING)
     return next((step.number for step in report.steps if step.passed is False), None)
 
 
@@ -53,6 +58,15 @@ def test_a_good_bundle_is_accepted_with_every_step_and_what_was_left_out(good_bu
     assert (report.kind, report.round_id, report.trust) == ("rehearsal", "small", "pinned")
     assert any("report.html" in what for what in report.not_recomputed)
     assert not any("analysis" in what for what in report.not_recomputed)
+
+
+@pytest.mark.parametrize("protocol", OTHERS)
+def test_of_another_protocol_it_checks_all_but_the_analysis_and_says_so(tmp_path: Path, protocol: Protocol) -> None:
+    release = published(_round(tmp_path, protocol))
+    report = offline(LocalFiles().read_directory(release.path, bytes_max=BUNDLE_BYTES_MAX))
+    assert report.passed, report
+    assert f"analysis.json of protocol {protocol}: `fairtrial check` does" in report.not_recomputed
+    assert "the analysis was not recomputed here" in report.steps[8].detail
 
 
 @pytest.mark.parametrize(("step", "tamper"), [(t[1], t[3]) for t in TAMPERS], ids=[t[0] for t in TAMPERS])

@@ -15,7 +15,7 @@ from controller.domain.dataset import LogicalRunRow
 from controller.domain.outcome import EndKind
 from controller.offline.analysis import analysis_bytes
 from controller.offline.harness_round import HarnessRound
-from controller.offline.plan import Arm, Plan, SandboxLimits, SpendLimits
+from controller.offline.plan import Arm, Caps, Plan, Rubric, SandboxLimits, SpendLimits
 from controller.offline.rates import Card
 from tests.world.rounds import SEED, attempt, jsonl, realistic, run
 
@@ -48,7 +48,11 @@ def both(rows: Sequence[LogicalRunRow], *, resamples: int = 1_000, own: Sequence
         lanes=(),
         rate_card=Card("none", ()),
         rate_card_digest="",
+        network_policy="",
+        network_policy_digest="",
         images={},
+        envelope=Caps(1, 1, 1, "1", 1),
+        rubric=Rubric(()),
         sandbox_limits=SandboxLimits(),
         spend_limits=SpendLimits(),
         schedule=(),

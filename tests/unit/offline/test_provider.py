@@ -17,6 +17,7 @@ from controller.domain.usage import RequestState
 from controller.offline import claims as said
 from controller.offline.history import Attempt, RunHistory
 from controller.offline.ledger import Request
+from controller.offline.log import Statement
 from controller.offline.provider import check_run
 from controller.offline.rates import Card, Lane
 from controller.offline.refusal import Refused
@@ -36,14 +37,15 @@ def history(
     provider: ProviderEvidence, *attempts: AttemptRecord, scored: bool = True
 ) -> tuple[RunHistory, list[Request]]:
     """The run as the other implementation would have written it to the log."""
-    body = as_json(reconcile(provider, attempts, lane=LANE, card=CARD, scored=scored))
-    run = RunHistory(reconciled=[read(said.RunReconciled, body, "body")])
+    reconciled = as_json(reconcile(provider, attempts, lane=LANE, card=CARD, scored=scored))
+    run = RunHistory(reconciled=[read(said.RunReconciled, reconciled, "body")])
     rows: list[Request] = []
     for number, one in enumerate(attempts, start=1):
-        found = Attempt(one.attempt_id, "t.a.r1", number, 1)
-        found.claims.append(read(said.AttemptSettled, as_json(one.settled), "settled"))
-        if one.classified is not None:
-            found.claims.append(read(said.AttemptClassified, as_json(one.classified), "classified"))
+        found = Attempt(one.attempt_id, "t.a.r1", number, 1, 0)
+        parts: list[tuple[type, Record]] = [(said.AttemptSettled, one.settled)]
+        parts += [(said.AttemptClassified, one.classified)] if one.classified is not None else []
+        for kind, body in parts:
+            found.statements.append(Statement(0, 0, one.attempt_id, read(kind, as_json(body), "body")))
         run.attempts.append(found)
         rows += [read(Request, as_json(each), "row") for each in one.rows]
     if scored:
