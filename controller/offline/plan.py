@@ -22,14 +22,31 @@ Seed = Annotated[str, re.compile(r"[0-9a-f]{64}")]
 
 
 @dataclass(frozen=True)
+class Sealed(Partial):
+    """What stands for content that nobody may read yet: a leaf hash that was made with a salt."""
+
+    commitment: Digest
+
+
+@dataclass(frozen=True)
 class Task(Partial):
-    """One task, by digest."""
+    """One task, by the digest of its content, or by the commitment to it."""
 
     id: Slug
     stratum: Slug
     cluster: Slug
     visibility: Literal["public", "sealed", "holdout"]
-    task_digest: Digest
+    task_digest: Optional[Digest]
+    sealed: Optional[Sealed] = None
+
+    @property
+    def leaf_hash(self) -> bytes:
+        """Of the task in the tree of the corpus. Raises Refused unless exactly one thing names the content."""
+        if (self.task_digest is None) == (self.sealed is None) or (self.sealed and self.visibility == "public"):
+            raise Refused(f"task {self.id}: its content has one digest, or if it is not public one commitment")
+        if self.sealed is not None:
+            return bytes.fromhex(self.sealed.commitment[len("sha256:") :])
+        return leaf_hash(dumps({"id": self.id, "task_digest": self.task_digest}))
 
 
 @dataclass(frozen=True)
@@ -149,8 +166,7 @@ def read_plan(value: Any, where: str) -> Plan:
 
 def check_commitments(plan: Plan, manifest: Dict[str, Any]) -> str:
     """(3) Corpus root and the digests of prices, terms and network policy follow from what they commit to."""
-    leaves = [leaf_hash(dumps({"id": task.id, "task_digest": task.task_digest})) for task in by_id(plan.tasks)]
-    corpus = f"sha256:{root(leaves).hex()}"
+    corpus = f"sha256:{root([task.leaf_hash for task in by_id(plan.tasks)]).hex()}"
     if plan.corpus_root != corpus:
         raise Refused(f"corpus root is {plan.corpus_root}, but the tasks give {corpus}")
     retail = plan.retail_policy

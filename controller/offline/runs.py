@@ -50,7 +50,7 @@ def check_runs(plan: Plan, manifest_digest: str, history: History, files: Files)
             raise Refused(f"{entry.id} has no score, and nothing says why")
     _check_stop(history)
     _check_closing(history, len(plan.schedule))
-    patches = _check_patches(history, files)
+    patches = _check_patches(plan, history, files)
     return (
         f"{len(plan.schedule) - unscored} logical runs scored, {unscored} halted or stopped, "
         f"{len(history.attempts)} attempts, {patches} patches"
@@ -165,15 +165,17 @@ def _check_closing(history: History, scheduled: int) -> None:
         raise Refused(f"the round was closed with {history.closings[0]}, but the scores give {counts}")
 
 
-def _check_patches(history: History, files: Files) -> int:
-    """Every patch belongs to a verdict, and has the digest that was judged."""
+def _check_patches(plan: Plan, history: History, files: Files) -> int:
+    """Every patch belongs to a verdict, and has the digest that was judged. Those of sealed tasks are withheld."""
+    hidden = {task.id for task in plan.tasks if task.sealed is not None}
+    open_runs = {run.id for run in plan.schedule if run.task not in hidden}
     judged: Dict[str, object] = {}
     for attempt in history.attempts.values():
-        for reached in attempt.every(said.VerdictReached):
+        for reached in attempt.every(said.VerdictReached) if attempt.run in open_runs else ():
             judged[patch_name(attempt.id)] = reached.verdict.patch_digest
     present = {name for name in files if name.startswith("patches/")}
     for name in sorted(present - judged.keys()):
-        raise Refused(f"{name} belongs to no verdict")
+        raise Refused(f"{name} belongs to no verdict on an open task")
     for name, digest in sorted(judged.items()):
         if digest is not None and (name not in files or sha256_digest(files[name]) != digest):
             raise Refused(f"{name} is missing or is not the patch that was judged")
