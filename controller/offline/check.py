@@ -1,4 +1,4 @@
-"""The ten steps in order, up to the first that refuses, and the report on them."""
+"""The steps in order, up to the first that refuses, and the report on them."""
 
 from __future__ import annotations
 

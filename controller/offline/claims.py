@@ -95,12 +95,23 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class VerifierOutput:
+    exit_code: Optional[int]
+    cases: int
+    passed: int
+    failed: Tuple[str, ...]
+    report_bytes: int
+    report_digest: Digest
+
+
+@dataclass(frozen=True)
 class Verdict:
     passed: bool
     gates: Tuple[Gate, ...]
     patch_digest: Optional[Digest]
     changed_paths: Tuple[str, ...]
     soundness: Literal["black-box", "in-process"]
+    output: Optional[VerifierOutput] = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What each of the ten steps of docs/evidence.md looks at, and what it leaves behind for the later ones."""
+"""What each of the steps of docs/evidence.md looks at, and what it leaves behind for the later ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import claims as said
 from . import files as names
+from .aggregate import aggregate_bytes
 from .analysis import analysis_bytes
 from .canonical import loads
 from .charges import check_charges
@@ -20,6 +21,7 @@ from .log import Statement, claims, read_log
 from .merkle import sha256_digest
 from .plan import REHEARSAL_PROVIDER, Plan, check_commitments, read_plan
 from .refusal import Refused
+from .release import check_approval, check_excerpts, check_sums
 from .runs import check_runs
 from .schedule import check_schedule
 from .shapes import read
@@ -28,6 +30,7 @@ from .signatures import AUTHORIZATION_TYPE, MANIFEST_TYPE, KeyRing, checkpoint_o
 FULL = "`fairtrial check` does"
 ALWAYS_LEFT = (
     "report.html: covered by the index, but not rendered again, here or by `fairtrial check`",
+    "the text of excerpts: redacted with values that only the publisher knows, so that nobody can make it again",
     f"fields of the manifest that decide no number, such as titles, images and launch contracts: {FULL}",
     f"the wording of problems in settlements and reconciliations: {FULL} for reconciliations",
 )
@@ -127,7 +130,8 @@ class Examination:
         if dataset_bytes(rows) != self.files[names.DATASET]:
             raise Refused(f"{names.DATASET} does not follow from the statements")
         if self.harness_round is None:
-            self.not_recomputed.append(f"{names.ANALYSIS} of protocol {self.plan.protocol}: {FULL}")
+            what = f"{names.ANALYSIS}, {names.AGGREGATE} and the conditions of release of protocol {self.plan.protocol}"
+            self.not_recomputed.append(f"{what}: {FULL}")
             return f"{len(rows)} rows rebuilt and equal byte for byte; the analysis was not recomputed here"
         if analysis_bytes(self.plan, self.harness_round, self.digest, rows) != self.files[names.ANALYSIS]:
             raise Refused(f"{names.ANALYSIS} does not follow from the dataset")
@@ -147,6 +151,24 @@ class Examination:
                 raise Refused(f"epoch {start.epoch} ran in {start.isolation} isolation")
         return "measured: every epoch ran in disposable machines"
 
+    def check_release(self) -> str:
+        """(11) Excerpts, aggregate and sums are of these files, and the approval holds."""
+        excerpts = check_excerpts(self.files, self.log)
+        told = "aggregate not recomputed here"
+        if self.harness_round is not None:
+            sources = {
+                "manifest": self.digest,
+                "corpus_root": self.plan.corpus_root,
+                "dataset": sha256_digest(self.files[names.DATASET]),
+                "analysis": sha256_digest(self.files[names.ANALYSIS]),
+            }
+            analysis = loads(self.files[names.ANALYSIS], names.ANALYSIS)
+            if aggregate_bytes(analysis, sources) != self.files[names.AGGREGATE]:
+                raise Refused(f"{names.AGGREGATE} does not follow from the analysis")
+            told = "aggregate recomputed"
+        check_sums(self.files)
+        return f"{excerpts} excerpts, {told}; {check_approval(self.plan, self.files, self.ring, self.log)}"
+
 
 STEPS: Tuple[Tuple[str, Callable[[Examination], str]], ...] = (
     ("index", Examination.check_index),
@@ -159,4 +181,5 @@ STEPS: Tuple[Tuple[str, Callable[[Examination], str]], ...] = (
     ("schedule", Examination.check_schedule),
     ("dataset and analysis", Examination.check_results),
     ("kind of round", Examination.check_kind),
+    ("release", Examination.check_release),
 )

@@ -25,9 +25,13 @@ DATASET = "dataset.jsonl"
 ANALYSIS = "analysis.json"
 REPORT = "report.html"
 KEYS = "keys.json"
+EXCERPTS = "excerpts.jsonl"
+AGGREGATE = "aggregate.json"
+SUMS = "SHA256SUMS"
+APPROVAL = "approval.dsse.json"
 REQUIRED = (
     MANIFEST, MANIFEST_ENVELOPE, AUTHORIZATION, STATEMENTS, CHECKPOINT, LEDGER, REFUSALS, DATASET, ANALYSIS, REPORT,
-    KEYS,
+    KEYS, EXCERPTS, AGGREGATE, SUMS,
 )  # fmt: skip
 PATCH = re.compile(r"patches/[a-z0-9-]{1,63}\.patch")
 LATER_GRANT = re.compile(r"authorization-([1-9][0-9]{0,3})\.dsse\.json")
@@ -37,7 +41,7 @@ Files = Dict[str, bytes]
 
 def is_known(name: str) -> bool:
     """True for the names that may stand in an index."""
-    return name in REQUIRED or PATCH.fullmatch(name) is not None or LATER_GRANT.fullmatch(name) is not None
+    return name in (*REQUIRED, APPROVAL) or PATCH.fullmatch(name) is not None or LATER_GRANT.fullmatch(name) is not None
 
 
 def patch_name(attempt_id: str) -> str:

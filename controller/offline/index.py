@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Literal, Optional, Tuple
+from typing import Annotated, Literal, Optional, Tuple
 
 from .canonical import loads
 from .files import INDEX, KEYS, REQUIRED, Files, is_known
@@ -11,6 +12,8 @@ from .merkle import sha256_digest
 from .refusal import Refused
 from .shapes import Digest, Positive, Slug, Whole, read
 from .signatures import INDEX_TYPE, KeyRing, payload_of, read_keys
+
+Correction = Annotated[str, re.compile(r"(?s).{1,600}")]
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,9 @@ class Index:
     manifest_digest: Digest
     version: Positive
     supersedes: Optional[Digest]
+    correction: Optional[Correction]
     files: Tuple[Entry, ...]
-    schema_version: Literal["fairtrial.bundle/1"] = "fairtrial.bundle/1"
+    schema_version: Literal["fairtrial.bundle/2"] = "fairtrial.bundle/2"
 
 
 def check_index(files: Files, ring: KeyRing) -> Index:
@@ -39,6 +43,8 @@ def check_index(files: Files, ring: KeyRing) -> Index:
     if INDEX not in files:
         raise Refused(f"{INDEX} is missing")
     index = read(Index, loads(payload_of(files[INDEX], INDEX_TYPE, ring, INDEX), INDEX), INDEX)
+    if {index.supersedes is None, index.correction is None} != {index.version == 1}:
+        raise Refused(f"{INDEX}: a version after the first supersedes one and says why; the first does neither")
     listed = [entry.name for entry in index.files]
     present = sorted(files.keys() - {INDEX}, key=lambda name: name.encode("utf-8", "surrogateescape"))
     for name in sorted(set(present) ^ set(listed)):

@@ -15,6 +15,7 @@ from .merkle import leaf_hash, root, sha256_digest
 from .rates import Card, Lane, check_card
 from .refusal import Refused
 from .shapes import Between, Digest, Partial, Positive, Slug, Usd, Whole, read
+from .signatures import PublicKey, check_ids
 
 REHEARSAL_PROVIDER = "rehearsal"
 ATTEMPTS_MAX = 3
@@ -136,6 +137,7 @@ class Plan(Partial):
     spend_limits: SpendLimits
     schedule: Tuple[Run, ...]
     machines: Machines = Machines()
+    approvers: Tuple[PublicKey, ...] = ()
     retail_policy: Any = None
     retail_policy_digest: Optional[Digest] = None
     schema_version: Literal["fairtrial.manifest/2"] = "fairtrial.manifest/2"
@@ -161,6 +163,7 @@ def read_plan(value: Any, where: str) -> Plan:
     if plan.machines.verifier not in plan.images:
         raise Refused(f"{where}: the verifier's image is not among the images")
     check_card(plan.rate_card)
+    check_ids(plan.approvers, where)
     return plan
 
 

@@ -17,6 +17,7 @@ from .shapes import read
 INDEX_TYPE = "application/vnd.fairtrial.index+json"
 MANIFEST_TYPE = "application/vnd.fairtrial.manifest+json"
 AUTHORIZATION_TYPE = "application/vnd.fairtrial.authorization+json"
+APPROVAL_TYPE = "application/vnd.fairtrial.approval+json"
 _NOTE = re.compile(r"([^\s+]+)\n(0|[1-9][0-9]{0,15})\n([A-Za-z0-9+/]{43}=)\n\n— ([^\s+]+) (\S+)\n")
 
 
@@ -68,10 +69,15 @@ def read_keys(data: bytes, where: str) -> KeyRing:
     ring = read(KeyRing, loads(data, where), where)
     if not ring.keys:
         raise Refused(f"{where}: holds no key")
-    for key in ring.keys:
+    check_ids(ring.keys, where)
+    return ring
+
+
+def check_ids(keys: Tuple[PublicKey, ...], where: str) -> None:
+    """Raises Refused for a key under an id that is not its own."""
+    for key in keys:
         if key.id != f"ed25519:{hashlib.sha256(key.raw).hexdigest()}":
             raise Refused(f"{where}: the id {key.id[:80]!r} is not the SHA-256 of its key")
-    return ring
 
 
 def payload_of(envelope: bytes, payload_type: str, ring: KeyRing, where: str) -> bytes:
