@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from typing import Dict, List, Sequence
@@ -13,7 +12,7 @@ from .history import History, RunHistory
 from .ledger import Refusal, Request, account_of, as_open, by_attempt, check_request, priced
 from .money import total, usd_text
 from .plan import Plan
-from .provider import check_reconciliations
+from .provider import REFUTED, check_reconciliations
 from .refusal import Refused
 
 Rows = Dict[str, List[Request]]
@@ -24,7 +23,11 @@ def check_charges(
 ) -> str:
     """(7) Price every request again; sum by attempt, by logical run and over the round."""
     rows = by_attempt(ledger)
-    refused = Counter(refusal.attempt_id for refusal in refusals if refusal.attempt_id is not None)
+    refused: Dict[str, Dict[str, int]] = {}
+    for refusal in refusals:
+        if refusal.attempt_id is not None:
+            reasons = refused.setdefault(refusal.attempt_id, {})
+            reasons[refusal.reason] = reasons.get(refusal.reason, 0) + 1
     for stranger in sorted((rows.keys() | refused.keys()) - history.attempts.keys()):
         raise Refused(f"the ledger has requests of {stranger[:80]}, which was never intended")
     arms = {run.id: run.arm for run in plan.schedule}
@@ -35,9 +38,14 @@ def check_charges(
             if row.sequence != position or row.logical_run_id != attempt.run:
                 raise Refused(f"{attempt.id}: request {position} is missing, or of another logical run")
             check_request(row, lane, plan.rate_card)
+        reasons = refused.get(attempt.id, {})
+        if [told.reasons for told in attempt.every(said.RequestsRefused)] != ([reasons] if reasons else []):
+            raise Refused(
+                f"the log does not tell the {sum(reasons.values())} refusals of {attempt.id} by their reasons"
+            )
         for settled in attempt.every(said.AttemptSettled):
             then = [as_open(row) if row.sequence in settled.open_requests else row for row in own]
-            found = account_of(then, refused[attempt.id], lane)
+            found = account_of(then, sum(reasons.values()), lane)
             if replace(settled, problems=()) != found:
                 raise Refused(
                     f"{attempt.id} was settled at {settled.usd} USD for {settled.requests} requests, "
@@ -45,6 +53,7 @@ def check_charges(
                 )
     _check_run_sums(plan, history)
     compared = check_reconciliations(plan, history, rows)
+    _check_invalidations(history)
     _check_dataset_sums(history, dataset)
     return f"{len(ledger)} requests priced again, {compared}{_check_round(history, rows)}"
 
@@ -61,6 +70,25 @@ def _check_run_sums(plan: Plan, history: History) -> None:
         counts = [account.requests for account in accounts]
         if max(counts, default=0) > limits.requests_per_attempt or sum(counts) > limits.requests_per_logical_run:
             raise Refused(f"{name} was given {counts} requests, beyond the frozen limits")
+
+
+def _check_invalidations(history: History) -> None:
+    """Each run that ended without a sound account says why, by attempt, and no other run does."""
+    for name, run in history.runs.items():
+        is_refuted = bool(run.reconciled) and run.reconciled[0].finding in REFUTED
+        reasons = {attempt: _why(account, is_refuted) for attempt, account in run.accounts.items() if not account.valid}
+        if not reasons and run.outcome == "invalid":
+            reasons = {run.attempts[-1].id: "not-retried"}
+        if [told.reasons for told in run.invalidated] != ([reasons] if reasons else []):
+            raise Refused(f"{name}: the log does not tell why it is invalid, or tells it of a valid run")
+
+
+def _why(account: said.AttemptSettled, is_refuted: bool) -> said.InvalidReason:
+    if account.off_lane_models:
+        return "off-lane-model"
+    if account.open_requests:
+        return "open-request"
+    return "provider-report" if is_refuted else "unknown-cost"
 
 
 def _check_dataset_sums(history: History, dataset: List[RowForm]) -> None:

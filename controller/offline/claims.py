@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, Literal, Optional, Tuple, Type
+from typing import Annotated, Any, Dict, Literal, Optional, Tuple, Type
 
 from .rates import Usage
 from .shapes import Digest, Positive, Usd, Whole
@@ -13,6 +14,7 @@ Outcome = Literal["success", "failure", "invalid"]
 Figure = Literal["exact", "floor", "estimated"]
 Finding = Literal["not-compared", "agrees", "assigned", "provider-more", "provider-less", "off-lane"]
 Proof = Literal["documented_rule", "provider_usage_report", "never_sent"]
+InvalidReason = Literal["off-lane-model", "open-request", "unknown-cost", "provider-report", "not-retried"]
 Blame = Literal["harness", "task", "sandbox", "provider", "controller", "operator", "machine", "evidence"]
 
 
@@ -121,6 +123,11 @@ class VerdictReached:
 
 
 @dataclass(frozen=True)
+class RequestsRefused:
+    reasons: Dict[str, Positive]
+
+
+@dataclass(frozen=True)
 class AttemptSettled:
     requests: Whole
     refusals: Whole
@@ -165,6 +172,7 @@ class OperatorAct:
     act: Literal["resolve-lost", "resolve-failed", "stop", "resume"]
     note: str
     attempt_id: Optional[str] = None
+    event: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -221,6 +229,11 @@ class RunReconciled:
 
 
 @dataclass(frozen=True)
+class RunInvalidated:
+    reasons: Dict[str, InvalidReason]
+
+
+@dataclass(frozen=True)
 class RoundSettled:
     attempts: int
     requests: int
@@ -238,6 +251,12 @@ class RoundClosed:
     missing: Whole
 
 
+@dataclass(frozen=True)
+class DisputeFiled:
+    by: Annotated[str, re.compile(r"[^\x00-\x1f\x7f]{1,200}")]
+    text_digest: Digest
+
+
 KINDS: Dict[str, Type[Any]] = {
     "round-frozen": RoundFrozen,
     "round-authorized": RoundAuthorized,
@@ -248,6 +267,7 @@ KINDS: Dict[str, Type[Any]] = {
     "result-acknowledged": ResultAcknowledged,
     "sandbox-destroyed": SandboxGone,
     "verdict": VerdictReached,
+    "requests-refused": RequestsRefused,
     "attempt-settled": AttemptSettled,
     "attempt-classified": AttemptClassified,
     "run-scored": RunScored,
@@ -255,6 +275,8 @@ KINDS: Dict[str, Type[Any]] = {
     "operator-act": OperatorAct,
     "round-stopped": RoundStopped,
     "run-reconciled": RunReconciled,
+    "run-invalidated": RunInvalidated,
     "round-settled": RoundSettled,
     "round-closed": RoundClosed,
+    "dispute-filed": DisputeFiled,
 }

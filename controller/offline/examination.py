@@ -25,13 +25,15 @@ from .release import check_approval, check_excerpts, check_sums
 from .runs import check_runs
 from .schedule import check_schedule
 from .shapes import read
-from .signatures import AUTHORIZATION_TYPE, MANIFEST_TYPE, KeyRing, checkpoint_of, payload_of
+from .signatures import AUTHORIZATION_TYPE, MANIFEST_TYPE, KeyRing, payload_of
+from .signed_states import check_signed_states
 
 FULL = "`fairtrial check` does"
 ALWAYS_LEFT = (
     "report.html: covered by the index, but not rendered again, here or by `fairtrial check`",
     "the text of excerpts: redacted with values that only the publisher knows, so that nobody can make it again",
     f"fields of the manifest that decide no number, such as titles, images and launch contracts: {FULL}",
+    f"signatures of witnesses and time authorities: {FULL}, with --witness and --tsa",
     f"the wording of problems in settlements and reconciliations: {FULL} for reconciliations",
 )
 
@@ -44,7 +46,7 @@ class Examination:
     harness_round: Optional[HarnessRound]
     log: List[Statement]
     history: History
-    grants: List[Grant]
+    grants: Dict[str, Grant]  # by the digest of the payload
 
     def __init__(self, files: Files, ring: KeyRing) -> None:
         self.files, self.ring = files, ring
@@ -75,25 +77,21 @@ class Examination:
         return check_commitments(self.plan, self.manifest)
 
     def check_statements(self) -> str:
-        """(4) The log is whole, in order, typed, and about this manifest and grants of this bundle."""
-        self.log, found = read_log(self.files[names.STATEMENTS])
-        origin = f"fairtrial/round/{self.plan.round_id}"
-        signed = checkpoint_of(self.files[names.CHECKPOINT], origin, self.ring, names.CHECKPOINT)
-        if signed != found:
-            raise Refused(f"the checkpoint signs {signed.size} statements, but the log is another one of {found.size}")
+        """(4) The log is whole, in order, typed, signed in time, and about this manifest and grants of this bundle."""
+        self.log, leaves = read_log(self.files[names.STATEMENTS])
         payloads = [
             (name, payload_of(self.files[name], AUTHORIZATION_TYPE, self.ring, name))
             for name in names.grant_names(self.files)
         ]
-        self.grants = [read(Grant, loads(payload, name), name) for name, payload in payloads]
-        self._check_round_statements({sha256_digest(payload) for _, payload in payloads})
-        return f"{found.size} statements under sha256:{found.root.hex()}"
+        self.grants = {sha256_digest(data): read(Grant, loads(data, name), name) for name, data in payloads}
+        self._check_round_statements()
+        return check_signed_states(self.plan, self.files, self.ring, self.log, leaves)
 
-    def _check_round_statements(self, granted: Any) -> None:
+    def _check_round_statements(self) -> None:
         about = (said.RoundFrozen, said.RoundAuthorized, said.RoundStarted)
         named = [statement for statement in self.log if isinstance(statement.claim, about)]
-        if not named or named[0].sequence != 0:
-            raise Refused("the log does not begin by naming its manifest")
+        if [each.sequence for each in named if isinstance(each.claim, said.RoundFrozen)] != [0]:
+            raise Refused("the log does not begin by freezing its manifest, once")
         for statement in named:
             if statement.claim.manifest_digest != self.digest:
                 raise Refused(f"statement {statement.sequence} is about another manifest")
@@ -101,7 +99,7 @@ class Examination:
         if not starts:
             raise Refused("the log never says that the round was started")
         for start in starts:
-            if start.authorization_digest not in granted:
+            if start.authorization_digest not in self.grants:
                 raise Refused(f"epoch {start.epoch} started under a grant that is not in the bundle")
 
     def check_authorization(self) -> str:
@@ -111,7 +109,7 @@ class Examination:
     def check_runs(self) -> str:
         """(6) Every logical run and every attempt."""
         self.history = history_of(self.log)
-        return check_runs(self.plan, self.digest, self.history, self.files)
+        return check_runs(self.plan, self.digest, self.history, self.log, self.files)
 
     def check_charges(self) -> str:
         """(7) Every charge."""

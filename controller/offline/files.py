@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Pattern, Tuple
 
 from .refusal import Refused
 
@@ -34,6 +34,10 @@ REQUIRED = (
     KEYS, EXCERPTS, AGGREGATE, SUMS,
 )  # fmt: skip
 PATCH = re.compile(r"patches/[a-z0-9-]{1,63}\.patch")
+SIGNED_STATE = re.compile(r"checkpoints/([1-9][0-9]{0,9})\.txt")
+COSIGNED = re.compile(r"witness/([1-9][0-9]{0,9})-[0-9a-f]{8}\.txt")
+STAMP = re.compile(r"timestamps/([1-9][0-9]{0,9})\.tsr")
+DISPUTE = re.compile(r"disputes/[0-9a-f]{64}\.txt")
 LATER_GRANT = re.compile(r"authorization-([1-9][0-9]{0,3})\.dsse\.json")
 
 Files = Dict[str, bytes]
@@ -41,7 +45,8 @@ Files = Dict[str, bytes]
 
 def is_known(name: str) -> bool:
     """True for the names that may stand in an index."""
-    return name in (*REQUIRED, APPROVAL) or PATCH.fullmatch(name) is not None or LATER_GRANT.fullmatch(name) is not None
+    patterns = (PATCH, LATER_GRANT, SIGNED_STATE, COSIGNED, STAMP, DISPUTE)
+    return name in (*REQUIRED, APPROVAL) or any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def patch_name(attempt_id: str) -> str:
@@ -51,8 +56,12 @@ def patch_name(attempt_id: str) -> str:
 
 def grant_names(files: Files) -> List[str]:
     """The grants, oldest first."""
-    numbered = [(int(match.group(1)), name) for name in files for match in [LATER_GRANT.fullmatch(name)] if match]
-    return [AUTHORIZATION, *(name for _, name in sorted(numbered))]
+    return [AUTHORIZATION, *(name for _, name in numbered(files, LATER_GRANT))]
+
+
+def numbered(files: Files, pattern: Pattern[str]) -> List[Tuple[int, str]]:
+    """The files of one kind with the number in their names, in its order."""
+    return sorted((int(match.group(1)), name) for name in files for match in [pattern.fullmatch(name)] if match)
 
 
 def read_bundle(directory: Path) -> Files:

@@ -27,8 +27,8 @@ class Grant:
 
 
 class Meter:
-    """What the round has used. An attempt counts at its ceilings until it is settled, and for ever if its cost or its
-    time stays unknown."""
+    """What the round has used. An attempt counts at its ceilings until it is settled, and for ever if its cost stays
+    unknown. Of time, it always counts its whole timeout."""
 
     def __init__(self, plan: Plan) -> None:
         self.ceiling_requests = plan.spend_limits.requests_per_attempt
@@ -36,33 +36,32 @@ class Meter:
         self.ceiling_ms = plan.sandbox_limits.agent_seconds * 1000
         self.runs: Set[str] = set()
         self.known: Set[str] = set()
-        self.open: Dict[str, Optional[int]] = {}  # wall time of attempts in flight, once there is a result
-        self.attempts = self.requests = self.wall_ms = 0
+        self.open: Set[str] = set()  # attempts in flight
+        self.attempts = self.requests = 0
         self.usd = Fraction(0)
 
     def intend(self, attempt: str, run: str) -> None:
         """A new attempt: count it at its ceilings."""
         self.runs.add(run)
         self.known.add(attempt)
-        self.open[attempt] = None
+        self.open.add(attempt)
         self.attempts += 1
-        self._count(1, self.ceiling_requests, self.ceiling_usd, self.ceiling_ms)
+        self.requests += self.ceiling_requests
+        self.usd += self.ceiling_usd
 
     def settle(self, attempt: str, settled: said.AttemptSettled) -> None:
         """The first settlement of an attempt: true figures in place of the ceilings, where they are known."""
-        wall_ms = self.open.pop(attempt)
-        if wall_ms is not None and settled.usd is not None:
-            self._count(-1, self.ceiling_requests, self.ceiling_usd, self.ceiling_ms)
-            self._count(1, settled.requests, Fraction(settled.usd), wall_ms)
+        self.open.remove(attempt)
+        if settled.usd is not None:
+            self.requests += settled.requests - self.ceiling_requests
+            self.usd += Fraction(settled.usd) - self.ceiling_usd
 
-    def _count(self, sign: int, requests: int, usd: Fraction, wall_ms: int) -> None:
-        self.requests += sign * requests
-        self.usd += sign * usd
-        self.wall_ms += sign * wall_ms
-
-    def beyond(self, caps: Caps) -> List[str]:
-        """The caps that are exceeded, each with its figures."""
-        return _excesses((len(self.runs), self.attempts, self.requests, self.wall_ms), self.usd, caps)
+    def beyond(self, caps: Caps, *, more: int = 0, more_runs: int = 0) -> List[str]:
+        """The caps that are exceeded, each with its figures; also with so many more attempts and logical runs."""
+        attempts = self.attempts + more
+        requests = self.requests + more * self.ceiling_requests
+        counts = len(self.runs) + more_runs, attempts, requests, attempts * self.ceiling_ms
+        return _excesses(counts, self.usd + more * self.ceiling_usd, caps)
 
 
 def _excesses(counts: Tuple[int, int, int, int], usd: Fraction, caps: Caps) -> List[str]:
@@ -75,30 +74,47 @@ def _counts(caps: Caps) -> Tuple[int, int, int, int]:
     return caps.logical_runs, caps.attempts, caps.requests, caps.timeout_minutes * 60_000
 
 
-def check_authorization(plan: Plan, manifest_digest: str, grants: List[Grant], log: List[Statement]) -> str:
-    """(5) Replay the log: every new attempt fits, at its ceilings, under the newest grant that had begun."""
-    for grant in grants:
+def check_authorization(plan: Plan, manifest_digest: str, grants: Dict[str, Grant], log: List[Statement]) -> str:
+    """(5) Replay the log: every new attempt fits, at its ceilings, under the grant in force.
+
+    A grant is in force from its statement on. Who stops for used-up caps must have come to where one more attempt was
+    not covered.
+    """
+    for grant in grants.values():
         if (grant.manifest_digest, grant.round_id) != (manifest_digest, plan.round_id):
             raise Refused("a grant is for another manifest or round")
         wide = _excesses(_counts(grant.caps), Fraction(grant.caps.usd), plan.envelope)
         if wide:
             raise Refused(f"a grant is beyond the frozen envelope: {'; '.join(wide)}")
     meter = Meter(plan)
+    in_force: Optional[Grant] = None
+    has_lacked_cover = False
     for statement in log:
         claim, subject = statement.claim, statement.subject
-        if isinstance(claim, said.AttemptIntended) and subject not in meter.known:
-            begun = [grant for grant in grants if grant.authorized_at <= statement.at]
-            if not begun or statement.at >= begun[-1].expires_at:
-                raise Refused(f"{subject} was started when no grant was in force")
-            meter.intend(subject, claim.run)
-            over = meter.beyond(begun[-1].caps)
-            if over:
-                raise Refused(f"{subject} was started beyond the caps: {'; '.join(over)}")
-        elif subject in meter.open and isinstance(claim, said.ResultAcknowledged):
-            meter.open[subject] = claim.wall_ms
-        elif subject in meter.open and isinstance(claim, said.AttemptSettled):
+        if isinstance(claim, said.RoundAuthorized):
+            in_force = grants.get(claim.authorization_digest)
+            if in_force is None:
+                raise Refused(f"statement {statement.sequence} names a grant that is not in the bundle")
+        elif isinstance(claim, said.AttemptIntended):
+            if subject not in meter.known:
+                _cover(meter, in_force, statement, claim.run)
+        elif isinstance(claim, said.AttemptSettled) and subject in meter.open:
             meter.settle(subject, claim)
+        elif isinstance(claim, said.RoundStopped) and claim.rule == "authorization" and not has_lacked_cover:
+            raise Refused(f"statement {statement.sequence} stops the round for caps that were not reached")
+        if in_force is not None and isinstance(claim, (said.RoundAuthorized, said.AttemptIntended)):
+            more_runs = int(len(meter.runs) < len(plan.schedule))
+            has_lacked_cover = has_lacked_cover or bool(meter.beyond(in_force.caps, more=1, more_runs=more_runs))
     return (
         f"{meter.attempts} attempts were covered, with {meter.requests} requests and {usd_text(meter.usd)} USD in all, "
         "unknown costs at their ceilings"
     )
+
+
+def _cover(meter: Meter, grant: Optional[Grant], intent: Statement, run: str) -> None:
+    if grant is None or not grant.authorized_at <= intent.at < grant.expires_at:
+        raise Refused(f"{intent.subject} was started when no grant was in force")
+    meter.intend(intent.subject, run)
+    over = meter.beyond(grant.caps)
+    if over:
+        raise Refused(f"{intent.subject} was started beyond the caps: {'; '.join(over)}")

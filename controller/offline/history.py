@@ -14,6 +14,7 @@ _OF_ATTEMPT = (
     said.IsolationChecked,
     said.ResultAcknowledged,
     said.VerdictReached,
+    said.RequestsRefused,
     said.AttemptSettled,
     said.AttemptClassified,
 )
@@ -56,6 +57,7 @@ class RunHistory:
     attempts: List[Attempt] = field(default_factory=list)
     scores: List[said.RunScored] = field(default_factory=list)
     reconciled: List[said.RunReconciled] = field(default_factory=list)
+    invalidated: List[said.RunInvalidated] = field(default_factory=list)
     is_halted: bool = False
 
     @property
@@ -88,8 +90,8 @@ class History:
     runs: Dict[str, RunHistory] = field(default_factory=dict)
     standing: Dict[str, int] = field(default_factory=dict)  # machine -> generation leased and not destroyed since
     gone: Dict[str, int] = field(default_factory=dict)  # machine -> highest generation proven gone
-    was_stopped: bool = False  # by a predeclared rule
-    is_stopped_by_operator: bool = False
+    was_stopped: bool = False  # for a predeclared event
+    is_paused: bool = False  # by a person
     settlements: List[said.RoundSettled] = field(default_factory=list)
     closings: List[said.RoundClosed] = field(default_factory=list)
 
@@ -121,13 +123,10 @@ def _add(history: History, statement: Statement) -> None:
         _machine(history, statement, claim)
     elif isinstance(claim, _OF_ATTEMPT):
         history.attempt_of(statement.subject, statement).statements.append(statement)
-    elif isinstance(claim, (said.RunScored, said.RunReconciled, said.CellHalted)):
+    elif isinstance(claim, (said.RunScored, said.RunReconciled, said.RunInvalidated, said.CellHalted)):
         _run(history, statement, claim)
     elif isinstance(claim, said.OperatorAct):
-        if claim.attempt_id is None:
-            history.is_stopped_by_operator = claim.act == "stop"
-        else:
-            history.run_of(statement.subject).is_halted = False
+        _act(history, statement, claim)
     elif isinstance(claim, said.RoundStopped):
         history.was_stopped = True
     elif isinstance(claim, said.RoundSettled):
@@ -143,9 +142,21 @@ def _run(history: History, statement: Statement, claim: Any) -> None:
     elif isinstance(claim, said.CellHalted):
         run.is_halted = True
     elif history.settlements or history.closings:
-        raise Refused(f"statement {statement.sequence} reconciles a run after the books were closed")
-    else:
+        raise Refused(f"statement {statement.sequence} is about a run whose books were closed")
+    elif isinstance(claim, said.RunReconciled):
         run.reconciled.append(claim)
+    else:
+        run.invalidated.append(claim)
+
+
+def _act(history: History, statement: Statement, act: said.OperatorAct) -> None:
+    """What a person decided of a run, or of the round: to end it for an event, to pause it, to go on."""
+    if act.attempt_id is not None:
+        history.run_of(statement.subject).is_halted = False
+    elif act.event is not None:
+        history.was_stopped = True
+    else:
+        history.is_paused = act.act == "stop"
 
 
 def _intend(history: History, statement: Statement, intent: said.AttemptIntended) -> None:

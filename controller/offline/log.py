@@ -1,4 +1,4 @@
-"""The log: the chain that joins the statements, and size and root of their tree."""
+"""The log: the chain that joins the statements, and the leaves of their tree."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any, List, Tuple, Type, TypeVar
 from .canonical import loads_lines
 from .claims import KINDS
 from .files import STATEMENTS
-from .merkle import leaf_hash, root, sha256_digest
+from .merkle import leaf_hash, sha256_digest
 from .refusal import Refused
 from .shapes import Digest, Whole, read
-from .signatures import Checkpoint
 
 B = TypeVar("B")
 
@@ -36,8 +35,8 @@ class Statement:
     claim: Any
 
 
-def read_log(data: bytes) -> Tuple[List[Statement], Checkpoint]:
-    """The statements in order, and size and root of their tree. Raises Refused for a broken chain or claim."""
+def read_log(data: bytes) -> Tuple[List[Statement], List[bytes]]:
+    """The statements in order, and their leaf hashes. Raises Refused for a broken chain or claim."""
     found: List[Statement] = []
     leaves = []
     expected = sha256_digest(b"")
@@ -54,7 +53,7 @@ def read_log(data: bytes) -> Tuple[List[Statement], Checkpoint]:
         found.append(Statement(position, line.at, line.subject, claim))
         leaves.append(leaf_hash(raw))
         expected = sha256_digest(raw)
-    return found, Checkpoint(len(found), root(leaves))
+    return found, leaves
 
 
 def claims(log: List[Statement], kind: Type[B]) -> List[B]:

@@ -16,6 +16,7 @@ from .rates import Card, Lane, check_card
 from .refusal import Refused
 from .shapes import Between, Digest, Partial, Positive, Slug, Usd, Whole, read
 from .signatures import PublicKey, check_ids
+from .stops import StopRules
 
 REHEARSAL_PROVIDER = "rehearsal"
 ATTEMPTS_MAX = 3
@@ -135,6 +136,7 @@ class Plan(Partial):
     rubric: Rubric
     sandbox_limits: SandboxLimits
     spend_limits: SpendLimits
+    stop_rules: StopRules
     schedule: Tuple[Run, ...]
     machines: Machines = Machines()
     approvers: Tuple[PublicKey, ...] = ()

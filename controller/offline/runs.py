@@ -9,9 +9,11 @@ from typing import Dict, List, Optional
 from . import claims as said
 from .files import Files, patch_name
 from .history import Attempt, History, RunHistory
+from .log import Statement
 from .merkle import sha256_digest
 from .plan import ATTEMPTS_MAX, Plan, attempt_id, run_id
 from .refusal import Refused
+from .stops import check_stops
 
 BLAME: Dict[said.End, Optional[said.Blame]] = {
     "normal": None,
@@ -25,7 +27,7 @@ BLAME: Dict[said.End, Optional[said.Blame]] = {
 RETRYABLE = ("harness_crash", "timeout", "provider_error", "infrastructure")
 
 
-def check_runs(plan: Plan, manifest_digest: str, history: History, files: Files) -> str:
+def check_runs(plan: Plan, manifest_digest: str, history: History, log: List[Statement], files: Files) -> str:
     """(6) One score per logical run; one end, one account and one destroyed machine per attempt."""
     names = {run.id for run in plan.schedule}
     for stranger in sorted(history.runs.keys() - names):
@@ -44,10 +46,11 @@ def check_runs(plan: Plan, manifest_digest: str, history: History, files: Files)
             raise Refused(f"{entry.id} is scored {len(run.scores)} times, reconciled {len(run.reconciled)} times")
         if run.scores:
             _check_score(entry.id, run)
-        elif run.is_halted or history.was_stopped or history.is_stopped_by_operator:
+        elif run.is_halted or history.was_stopped or (history.is_paused and plan.kind == "rehearsal"):
             unscored += 1
         else:
-            raise Refused(f"{entry.id} has no score, and nothing says why")
+            raise Refused(f"{entry.id} has no score, and nothing predeclared says why")
+    check_stops(plan.stop_rules, log)
     _check_stop(history)
     _check_closing(history, len(plan.schedule))
     patches = _check_patches(plan, history, files)
