@@ -85,10 +85,10 @@ def _check_invalidations(history: History) -> None:
 
 def _why(account: said.AttemptSettled, is_refuted: bool) -> said.InvalidReason:
     if account.off_lane_models:
-        return "off-lane-model"
+        return "model-off-lane"
     if account.open_requests:
-        return "open-request"
-    return "provider-report" if is_refuted else "unknown-cost"
+        return "request-in-flight"
+    return "usage-report-refutes" if is_refuted else "request-unknown"
 
 
 def _check_dataset_sums(history: History, dataset: List[RowForm]) -> None:

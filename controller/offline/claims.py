@@ -14,7 +14,7 @@ Outcome = Literal["success", "failure", "invalid"]
 Figure = Literal["exact", "floor", "estimated"]
 Finding = Literal["not-compared", "agrees", "assigned", "provider-more", "provider-less", "off-lane"]
 Proof = Literal["documented_rule", "provider_usage_report", "never_sent"]
-InvalidReason = Literal["off-lane-model", "open-request", "unknown-cost", "provider-report", "not-retried"]
+InvalidReason = Literal["model-off-lane", "request-in-flight", "request-unknown", "usage-report-refutes", "not-retried"]
 Blame = Literal["harness", "task", "sandbox", "provider", "controller", "operator", "machine", "evidence"]
 
 

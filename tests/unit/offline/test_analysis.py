@@ -17,6 +17,7 @@ from controller.offline.analysis import analysis_bytes
 from controller.offline.harness_round import HarnessRound
 from controller.offline.plan import Arm, Caps, Plan, Rubric, SandboxLimits, SpendLimits
 from controller.offline.rates import Card
+from controller.offline.stops import StopRules
 from tests.world.rounds import SEED, attempt, jsonl, realistic, run
 
 Rows = list[LogicalRunRow]
@@ -55,6 +56,7 @@ def both(rows: Sequence[LogicalRunRow], *, resamples: int = 1_000, own: Sequence
         rubric=Rubric(()),
         sandbox_limits=SandboxLimits(),
         spend_limits=SpendLimits(),
+        stop_rules=StopRules((), 5, 5, 40),
         schedule=(),
     )
     frozen = HarnessRound(
