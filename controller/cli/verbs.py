@@ -9,6 +9,7 @@ from controller.cli import (
     card,
     control,
     demo,
+    dispute,
     doctor,
     freeze,
     holdout,
@@ -20,7 +21,9 @@ from controller.cli import (
     serve,
     status,
     task,
+    timestamp,
     verify,
+    witness,
 )
 
 app = typer.Typer(
@@ -50,6 +53,9 @@ app.command()(release.publish)
 app.command()(release.check)
 app.command()(reveal.reveal)
 app.add_typer(holdout.app, name="holdout")
+app.command()(dispute.dispute)
+app.add_typer(witness.app, name="witness")
+app.add_typer(timestamp.app, name="timestamp")
 app.command()(price.price)
 app.add_typer(card.app, name="card")
 app.command()(verify.verify)

@@ -19,13 +19,20 @@ from controller.evidence.canonical import canonical, lines
 from controller.evidence.check import CheckReport, examine
 from controller.evidence.envelope import INDEX_TYPE, check
 from controller.evidence.exhibits import Recompute
-from controller.evidence.log import checkpoint_of, leaves
-from controller.evidence.note import sign_checkpoint
 from controller.evidence.trails import fold, judged_patches
 from controller.ports.files import DurableFiles
 from controller.ports.signer import Signer
 from controller.publish import rules
 
+# What earlier stages leave in the round's directory under names of their own.
+_KEPT: Final = (
+    "authorization*.dsse.json",
+    "patches/*.patch",
+    "checkpoints/*.txt",
+    "witness/*.txt",
+    "timestamps/*.tsr",
+    "disputes/*.txt",
+)
 _VERSION: Final = re.compile(r"v([1-9][0-9]{0,5})")
 
 
@@ -71,10 +78,11 @@ def publish(
         dataset=present.get(bundle.DATASET),
         analysis=present.get(bundle.ANALYSIS),
         report=records.report,
+        is_signed=bundle.checkpoint_name(len(records.statements)) in present,
     )
     _refuse(manifest, [*gates])
     withheld = judged_patches(manifest, fold(records.statements), sealed=True)
-    release = _assemble({n: d for n, d in present.items() if n not in withheld}, manifest, records, signer)
+    release = _assemble({n: d for n, d in present.items() if n not in withheld}, records, signer)
     _refuse(manifest, [*rules.leaks(release, secrets=secrets, private_paths=private_paths)])
     newest = _newest(out)
     ring = KeyRing(keys=(signer.key,))
@@ -104,21 +112,19 @@ def _round_files(round_dir: Path) -> dict[str, bytes]:
     """The publishable files that earlier stages left in the round's directory, by their names in the bundle."""
     names = [bundle.MANIFEST, bundle.MANIFEST_ENVELOPE, bundle.DATASET, bundle.ANALYSIS]
     paths = [round_dir / name for name in names]
-    paths += [*round_dir.glob("authorization*.dsse.json"), *round_dir.glob("patches/*.patch")]
+    for pattern in _KEPT:
+        paths += round_dir.glob(pattern)
     found = {path.relative_to(round_dir).as_posix(): path.read_bytes() for path in paths if path.is_file()}
     if bundle.MANIFEST not in found:
         raise RoundNotFound(f"{round_dir}: no {bundle.MANIFEST}")
     return found
 
 
-def _assemble(
-    present: Mapping[str, bytes], manifest: RoundManifest, records: RoundRecords, signer: Signer
-) -> dict[str, bytes]:
-    spelled = leaves(records.statements)
+def _assemble(present: Mapping[str, bytes], records: RoundRecords, signer: Signer) -> dict[str, bytes]:
     return {
         **present,
-        bundle.STATEMENTS: b"".join(leaf + b"\n" for leaf in spelled),
-        bundle.CHECKPOINT: sign_checkpoint(checkpoint_of(manifest.round_id, spelled), signer),
+        bundle.STATEMENTS: lines(records.statements),
+        bundle.CHECKPOINT: present[bundle.checkpoint_name(len(records.statements))],
         bundle.LEDGER: lines(records.ledger),
         bundle.REFUSALS: lines(records.refusals),
         bundle.REPORT: records.report.encode(),

@@ -14,13 +14,14 @@ from controller.proxy.config import read_keys as read_keys_of_providers
 from controller.publish import RoundRecords, publish
 from controller.settings import Settings
 from controller.wiring.ledgers import ledger_of
-from controller.wiring.rounds import REPORT_FILE, SECRET_FILE, OpenRound, read_round
+from controller.wiring.rounds import REPORT_FILE, SECRET_FILE, OpenRound, checkpoints_of, read_round
 from controller.wiring.tools import local_files, publisher
 
 
 def publish_round(settings: Settings, round_dir: Path, out: Path) -> Path:
     """Write the next version of the release; its directory."""
     found = read_round(round_dir)
+    checkpoints_of(settings, found).sign()
     accounts = _accounts(settings, found)
     report = found.directory / REPORT_FILE
     records = RoundRecords(
