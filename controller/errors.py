@@ -10,9 +10,9 @@
     ├── MachineError       80..89   this machine lacks something
     │   ├── MissingProgram 80   DiskFull 81           PortOccupied 82       MachineUnsupported 83
     │   ├── SealedKeyMissing 84  BeaconUnavailable 85
-    ├── EvidenceError      90..94   bytes that do not prove what they claim
+    ├── EvidenceError      87, 90..94  bytes that do not prove what they claim
     │   ├── NotCanonical 90     BadSignature 91       BundleRejected 92     TreeRejected 93
-    │   ├── BeaconRejected 94
+    │   ├── BeaconRejected 94   LogRewritten 87
     ├── SandboxError       95..96   a disposable VM failed us; never the harness's fault
     │   ├── SandboxLost 95      StaleGeneration 96
     ├── MeterError         98..99   the meter cannot vouch for a number
@@ -228,6 +228,16 @@ class BadSignature(EvidenceError):
 class BundleRejected(EvidenceError):
     exit_code = 92
     remedy = "Do not rely on this bundle; ask its publisher for the original."
+
+
+class LogRewritten(EvidenceError):
+    """A log that is not the continuation of what was signed before. Nothing more of it may be signed."""
+
+    exit_code = 87
+    remedy = (
+        "Keep every file as it is: the log or the signed state was changed, and both together show it. Restore the log "
+        "from a copy, or treat the round as void."
+    )
 
 
 class TreeRejected(EvidenceError):

@@ -1,7 +1,8 @@
 """The journal in SQL: SQLite in WAL mode with every commit fsynced by default, PostgreSQL by URL.
 
-One row per statement. The chain's digest is computed inside the same transaction that inserts the row, under a lock, so
-that two threads can't fork the chain; a second process is kept out by the round's lock file.
+One row per statement, and one row for the running Merkle tree over them all. The chain's digest and the tree are
+computed inside the transaction that inserts the statement. It holds the database from its beginning on, so that neither
+another thread nor another process (`stop`, `authorize` and `dispute` write beside a conductor) can fork the chain.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from controller.domain.statement import Statement, StatementKind
 from controller.errors import ControllerFault, DiskFull, FairtrialError, InvalidInput, NotCanonical
 from controller.evidence.canonical import canonical
 from controller.evidence.log import next_statement
+from controller.evidence.merkle import RunningTree
 
 RESTORE: Final = "Restore the journal from a copy: it is the round's log, and nothing can be concluded without it."
 # Primary result codes of SQLite: https://www.sqlite.org/rescode.html
@@ -37,6 +39,15 @@ _STATEMENTS = sa.Table(
     sa.Column("subject", sa.Text, nullable=False, index=True),
     sa.Column("bytes", sa.LargeBinary, nullable=False),
 )
+# Kept apart from the statements, so that a statement that was altered afterwards no longer fits it.
+_TREE = sa.Table(
+    "tree",
+    _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("peaks", sa.LargeBinary, nullable=False),
+)
+_THE_TREE: Final = 1  # its only row
 
 
 def _durable(connection: Any, _record: Any) -> None:
@@ -79,6 +90,9 @@ class SqlJournal:
     ) -> Statement:
         unique = key or f"{kind}:{subject}"
         with self._named_errors(), self._lock, self._engine.begin() as connection:
+            if self._engine.dialect.name == "sqlite":
+                # Left alone, SQLite begins at the first write, after another process may have read the same end.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             return self._append(connection, kind, subject, body, at=at, key=unique)
 
     def _append(
@@ -103,12 +117,30 @@ class SqlJournal:
         ).scalar()
         previous = self._statement(newest) if newest is not None else None
         statement = next_statement(previous, kind=kind, at=at, subject=subject, body=claim)
+        tree, spelled = self._tree(connection), canonical(statement)
+        if tree.size != statement.sequence:
+            raise self._damaged(f"the tree is over {tree.size} statements, and there are {statement.sequence}")
+        tree.add(spelled)
         connection.execute(
             _STATEMENTS.insert().values(
-                sequence=statement.sequence, key=key, kind=kind.value, subject=subject, bytes=canonical(statement)
+                sequence=statement.sequence, key=key, kind=kind.value, subject=subject, bytes=spelled
             )
         )
+        write = _TREE.insert() if previous is None else _TREE.update()
+        connection.execute(write.values(id=_THE_TREE, size=tree.size, peaks=tree.peaks))
         return statement
+
+    def running_root(self) -> tuple[int, bytes]:
+        with self._named_errors(), self._engine.connect() as connection:
+            tree = self._tree(connection)
+        return tree.size, tree.root
+
+    def _tree(self, connection: sa.Connection) -> RunningTree:
+        row = connection.execute(sa.select(_TREE.c.size, _TREE.c.peaks)).first()
+        try:
+            return RunningTree() if row is None else RunningTree(row.size, row.peaks)
+        except (ValueError, TypeError) as error:
+            raise self._damaged(f"the tree: {error}") from error
 
     def statements(self) -> tuple[Statement, ...]:
         return self._select()
@@ -132,8 +164,10 @@ class SqlJournal:
         try:
             return Statement.model_validate_json(row)
         except ValidationError as error:
-            fault = field_faults(error, whole="the row")[0]
-            raise NotCanonical(f"the journal at {self._url} is damaged: {fault}", remedy=RESTORE) from error
+            raise self._damaged(field_faults(error, whole="the row")[0]) from error
+
+    def _damaged(self, fault: str) -> NotCanonical:
+        return NotCanonical(f"the journal at {self._url} is damaged: {fault}", remedy=RESTORE)
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:

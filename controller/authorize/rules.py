@@ -18,7 +18,7 @@ def remaining(caps: Caps, consumed: Consumed) -> Consumed:
         attempts=max(0, caps.attempts - consumed.attempts),
         requests=max(0, caps.requests - consumed.requests),
         usd=usd_to_text(max(Fraction(0), left)),
-        wall_ms=max(0, caps.timeout_minutes * 60_000 - consumed.wall_ms),
+        timeout_ms=max(0, caps.timeout_minutes * 60_000 - consumed.timeout_ms),
     )
 
 

@@ -6,14 +6,18 @@ from pathlib import Path
 
 from controller.authorize import rules
 from controller.domain.authorization import Authorization, Caps
+from controller.domain.bodies import RoundAuthorized
+from controller.domain.ids import Digest, sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.keys import KeyRing
+from controller.domain.statement import StatementKind
 from controller.errors import NotAuthorized
 from controller.evidence.bundle import grant_name, grant_number
 from controller.evidence.canonical import canonical, parse
 from controller.evidence.envelope import AUTHORIZATION_TYPE, check, sign
 from controller.ports.clock import Clock
 from controller.ports.files import DurableFiles
+from controller.ports.journal import Journal
 from controller.ports.named_files import read_named
 from controller.ports.signer import Signer
 
@@ -41,6 +45,15 @@ def authorize(
     number = max(grant_paths(round_dir), default=0) + 1
     files.create_file(round_dir / grant_name(number), sign(AUTHORIZATION_TYPE, canonical(grant), signer))
     return grant
+
+
+def log_grant(journal: Journal, grant: Authorization, *, at: InstantMs) -> Digest:
+    """Say in the log, once, that the grant is in force; returns its digest. A grant the log lacks covers nothing."""
+    digest = sha256_digest(canonical(grant))
+    body = RoundAuthorized(manifest_digest=grant.manifest_digest, authorization_digest=digest)
+    key = f"{StatementKind.ROUND_AUTHORIZED}:{digest}"
+    journal.append(StatementKind.ROUND_AUTHORIZED, grant.round_id, body, at=at, key=key)
+    return digest
 
 
 def check_authorization(round_dir: Path, manifest_digest: str, keys: KeyRing, at: InstantMs) -> Authorization:

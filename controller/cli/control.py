@@ -58,18 +58,23 @@ def conduct_quietly(round_dir: Path) -> RoundStatus:
         return rounds.start(world, fleet_size=chosen.fleet_size, on_progress=bar.show)
 
 
-def stop(round_dir: Round, note: Annotated[str, typer.Option(help="Why, for the log.")] = "no reason given") -> None:
+def stop(
+    round_dir: Round,
+    note: Annotated[str, typer.Option(help="Why, for the log; needed with --event.")] = "",
+    event: Annotated[
+        Literal["health-degradation", "sealed-task-exposure"] | None,
+        typer.Option(help="Declare a predeclared event that only a person can see. The round can't be resumed."),
+    ] = None,
+) -> None:
     """Ask a round to stop: attempts in flight end normally, no new one starts.
 
     Example: fairtrial stop rounds/latest --note "maintenance tonight"
     """
-    from controller.conductor import rounds
-    from controller.wiring.rounds import read_round
-    from controller.wiring.tools import system_clock
+    from controller.wiring.declaring import stop_round
 
-    found = read_round(round_dir)
-    rounds.stop(found.journal, system_clock(), found.manifest.round_id, note)
-    render.result(None, as_json=False, text="The round stops after the attempts in flight; `fairtrial resume` goes on.")
+    stop_round(settings(), round_dir, note, event)
+    rest = "settle and publish it as it is" if event else "`fairtrial resume` goes on"
+    render.result(None, as_json=False, text=f"The round stops after the attempts in flight; {rest}.")
 
 
 def resolve(

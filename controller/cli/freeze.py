@@ -38,10 +38,11 @@ def freeze(
 
 def authorize(
     round_dir: Round,
+    logical_runs: Annotated[int | None, typer.Option(help="Most logical runs that may be begun.")] = None,
     attempts: Annotated[int | None, typer.Option(help="Most attempts; default: all the protocol allows.")] = None,
     requests: Annotated[int | None, typer.Option(help="Most model requests.")] = None,
     usd: Annotated[str | None, typer.Option(help="Most US dollars, for example 25.00.")] = None,
-    minutes: Annotated[int | None, typer.Option(help="Most harness minutes of all attempts together.")] = None,
+    minutes: Annotated[int | None, typer.Option(help="Most minutes of all attempts' timeouts together.")] = None,
     valid_hours: Annotated[int, typer.Option(help="How long the grant holds.", min=1, max=24 * 90)] = 72,
     as_json: Json = False,
 ) -> None:
@@ -52,7 +53,13 @@ def authorize(
     from controller.wiring.granting import full_caps, grant
 
     caps = full_caps(round_dir)
-    chosen = {"attempts": attempts, "requests": requests, "usd": usd, "timeout_minutes": minutes}
+    chosen = {
+        "logical_runs": logical_runs,
+        "attempts": attempts,
+        "requests": requests,
+        "usd": usd,
+        "timeout_minutes": minutes,
+    }
     wanted = caps.model_dump() | {name: value for name, value in chosen.items() if value is not None}
     granted = grant(settings(), round_dir, wanted, valid_hours=valid_hours)
     text = f"authorized: {granted.caps.attempts} attempts, {granted.caps.requests} requests, ${granted.caps.usd}"

@@ -66,6 +66,12 @@ def publish(
 def check(
     bundle: Annotated[Path, typer.Argument(help="The bundle's directory.", show_default=False)],
     key: Annotated[Path | None, typer.Option("--key", help="The publisher's public keys, to pin them.")] = None,
+    witness: Annotated[
+        Path | None, typer.Option("--witness", help="Lines of witnesses, each of whom must have seen the whole log.")
+    ] = None,
+    tsa: Annotated[
+        Path | None, typer.Option("--tsa", help="Certificates of a time authority that must have stamped the log.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a bundle offline: signatures, log, charges, schedule, dataset, every statistic. Trusts nothing in it.
@@ -74,7 +80,7 @@ def check(
     """
     from controller.wiring.checking import check_bundle, describe_check
 
-    report = check_bundle(settings(), bundle, key)
+    report = check_bundle(settings(), bundle, key, witness=witness, tsa=tsa)
     render.result(report.model_dump(mode="json"), as_json=as_json, text=describe_check(report))
 
 

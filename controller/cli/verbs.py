@@ -10,6 +10,7 @@ from controller.cli import (
     card,
     control,
     demo,
+    dispute,
     doctor,
     freeze,
     holdout,
@@ -21,7 +22,9 @@ from controller.cli import (
     serve,
     status,
     task,
+    timestamp,
     verify,
+    witness,
 )
 
 app = typer.Typer(
@@ -52,6 +55,9 @@ app.command()(release.publish)
 app.command()(release.check)
 app.command()(reveal.reveal)
 app.add_typer(holdout.app, name="holdout")
+app.command()(dispute.dispute)
+app.add_typer(witness.app, name="witness")
+app.add_typer(timestamp.app, name="timestamp")
 app.command()(price.price)
 app.add_typer(card.app, name="card")
 app.command()(verify.verify)

@@ -3,13 +3,14 @@
 execute   lease, run, collect        -> result-acknowledged
 destroy   the runner's machine       -> sandbox-destroyed
 verify    in a network-less machine  -> verdict
-settle    the meter's account        -> attempt-settled
+settle    the meter's account        -> requests-refused, attempt-settled
 classify  the last word              -> attempt-classified
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -184,9 +185,13 @@ def tear_down(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
 
 
 def settle(world: World, run: LogicalRun, attempt: AttemptHistory) -> None:
-    """Write the meter's account of the attempt."""
+    """Write the meter's account of the attempt, and what it refused."""
     account = drained_account(world, AttemptId(attempt.attempt_id))
     lane = world.manifest.lane(world.manifest.arm(run.arm).lane)
+    if account.refusals:
+        reasons = Counter(refusal.reason for refusal in account.refusals)
+        refused = bodies.RequestsRefused(reasons=dict(sorted(reasons.items())))
+        world.journal.append(StatementKind.REQUESTS_REFUSED, attempt.attempt_id, refused, at=world.clock.now())
     body = settle_attempt(account, observed_models=lane.observed_models)
     world.journal.append(StatementKind.ATTEMPT_SETTLED, attempt.attempt_id, body, at=world.clock.now())
 

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from controller.authorize import check_authorization
+from controller.authorize import check_authorization, log_grant
 from controller.conductor.history import run_histories
 from controller.conductor.running import finished
 from controller.conductor.status import RoundStatus, round_status
-from controller.conductor.stops import OPERATOR, standing_stop, stop_error
 from controller.conductor.workflow import conduct_round
 from controller.conductor.world import World
 from controller.destroy import sweep
 from controller.domain import bodies
-from controller.domain.ids import sha256_digest
+from controller.domain.authorization import Authorization
 from controller.domain.statement import StatementKind
-from controller.errors import InvalidInput, RoundHalted
-from controller.evidence.canonical import canonical
+from controller.domain.stops import StopEvent
+from controller.errors import (
+    CapReached,
+    FairtrialError,
+    InvalidInput,
+    ObservedModelMismatch,
+    RateCardChanged,
+    RoundHalted,
+)
+from controller.evidence.stops import OPERATOR, standing_stop
 from controller.ports.clock import Clock
 from controller.ports.journal import Journal
 
@@ -28,18 +35,20 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
     """Conduct every unfinished logical run, and return how the round stands.
 
     Raises NotAuthorized before anything is leased; RoundHalted when cells wait for a person; CapReached when the
-    authorization is used up; ObservedModelMismatch or RateCardChanged when the round stopped for that.
+    authorization is used up; ObservedModelMismatch or RateCardChanged when the round stopped for that; LogRewritten
+    when the log is not what was signed before.
     """
     grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
     refuse_closed(world.journal, world.manifest.round_id)
-    _record_start(world, sha256_digest(canonical(grant)))
+    _record_start(world, grant)
+    world.checkpoints.sign()
     sweep(world.pool, world.clock)
-    conduct_round(
-        world,
-        world.round_dir / DATABASE,
-        fleet_size=fleet_size,
-        on_progress=lambda: on_progress(round_status(world.manifest, world.journal.statements())),
-    )
+
+    def tick() -> None:
+        world.checkpoints.tick()
+        on_progress(round_status(world.manifest, world.journal.statements()))
+
+    conduct_round(world, world.round_dir / DATABASE, fleet_size=fleet_size, on_progress=tick)
     status = round_status(world.manifest, world.journal.statements())
     if status.halted:
         cells = "\n".join(f"{cell.run}: {cell.detail}" for cell in status.cells if cell.state == "halted")
@@ -51,10 +60,20 @@ def start(world: World, *, fleet_size: int, on_progress: Callable[[RoundStatus],
     return status
 
 
-def _record_start(world: World, authorization_digest: str) -> None:
+def stop_error(stopped: bodies.RoundStopped, *, round_id: str, finished: bool) -> FairtrialError | None:
+    """What the person who conducts the round is told; None for a stop that status and report say enough about."""
+    text = f"round {round_id} stopped: {stopped.rule}: {stopped.detail}"
+    if stopped.rule == StopEvent.OBSERVED_MODEL:
+        return ObservedModelMismatch(text)
+    if stopped.rule == StopEvent.RATE_CARD:
+        return RateCardChanged(text)
+    return CapReached(text) if stopped.rule == StopEvent.AUTHORIZATION and not finished else None
+
+
+def _record_start(world: World, grant: Authorization) -> None:
     body = bodies.RoundStarted(
         manifest_digest=world.manifest_digest,
-        authorization_digest=authorization_digest,
+        authorization_digest=log_grant(world.journal, grant, at=world.clock.now()),
         epoch=world.epoch,
         pool=world.pool.name,
         isolation=world.pool.isolation.value,
@@ -72,14 +91,25 @@ def refuse_closed(journal: Journal, round_id: str) -> None:
         raise InvalidInput(f"round {round_id} is closed: its books are settled", remedy="Freeze a new round.")
 
 
-def stop(journal: Journal, clock: Clock, round_id: str, note: str) -> None:
-    """Ask the round to stop: no new attempt starts, attempts in flight end normally. Not for a closed round."""
+def stop(journal: Journal, clock: Clock, round_id: str, note: str, *, event: StopEvent | None = None) -> None:
+    """Let no new attempt start; attempts in flight end normally. Not for a closed round.
+
+    With an event that persons declare the stop is for good; without, it holds until the round is resumed.
+    """
     refuse_closed(journal, round_id)
-    _operator_act(journal, clock, round_id, "stop", note)
+    _operator_act(journal, clock, round_id, "stop", note, event=event)
 
 
-def _operator_act(journal: Journal, clock: Clock, subject: str, act: Literal["stop", "resume"], note: str) -> None:
-    body = bodies.OperatorAct(act=act, note=note)
+def _operator_act(
+    journal: Journal,
+    clock: Clock,
+    subject: str,
+    act: Literal["stop", "resume"],
+    note: str,
+    *,
+    event: StopEvent | None = None,
+) -> None:
+    body = bodies.OperatorAct(act=act, note=note, event=event.value if event else None)
     count = sum(1 for s in journal.statements() if s.kind is StatementKind.OPERATOR_ACT)
     key = f"{StatementKind.OPERATOR_ACT}:{count + 1}"
     journal.append(StatementKind.OPERATOR_ACT, subject, body, at=clock.now(), key=key)

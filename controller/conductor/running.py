@@ -6,7 +6,7 @@ import threading
 from typing import Final
 
 from controller import schedule
-from controller.conductor.admission import Admission
+from controller.conductor.admission import Admission, Wait
 from controller.conductor.attempt import ATTEMPT_STEPS, CellHalts, intend, load
 from controller.conductor.history import AttemptHistory, RunHistory, run_history
 from controller.conductor.world import World
@@ -21,6 +21,7 @@ from controller.domain.statement import StatementKind
 HALTED: Final = "halted"
 STOPPED: Final = "stopped"
 SCORED: Final = "scored"
+WAIT_SECONDS: Final = 5.0  # an attempt takes a minute at least
 
 
 class Runner:
@@ -30,6 +31,7 @@ class Runner:
         self._world = world
         self._admission = Admission(world)
         self._planning = threading.Lock()  # the caps are checked and the intent written in one piece
+        self._at_work: set[str] = set()  # logical runs with an attempt under way
         self._runs = {run.id: run for run in world.manifest.schedule}
 
     def plan_next(self, run_id: str) -> str:
@@ -37,11 +39,14 @@ class Runner:
         run = self._runs[run_id]
         with self._planning:
             self._admission.look()
+            self._at_work.discard(run_id)
         known = history(self._world, run_id)
         if known.scored is not None:
             return SCORED
         unfinished = next((attempt for attempt in known.attempts if attempt.classified is None), None)
         if unfinished is not None and known.halted is None:
+            with self._planning:
+                self._at_work.add(run_id)
             return unfinished.attempt_id
         action = schedule.next_action(
             [a.classified for a in known.attempts if a.classified],
@@ -58,15 +63,31 @@ class Runner:
                 return self._admit(run, number)
 
     def _admit(self, run: LogicalRun, number: int) -> str:
-        with self._planning:
-            if self._admission.refusal(number) is not None:
+        while True:
+            with self._planning:
+                refusal = self._admission.refusal(number, others_at_work=bool(self._at_work))
+                if refusal is None:
+                    name = attempt_id(self._world.manifest_digest, LogicalRunId(run.id), number)
+                    intend(self._world, run, name, number, generation=1)
+                    self._at_work.add(run.id)
+                    return name
+            if not isinstance(refusal, Wait):
                 return STOPPED
-            name = attempt_id(self._world.manifest_digest, LogicalRunId(run.id), number)
-            intend(self._world, run, name, number, generation=1)
-            return name
+            self._world.clock.sleep(WAIT_SECONDS)
 
     def act(self, run_id: str, name: str, step_name: str) -> str:
         """Do one step of one attempt unless the journal has it. Returns the step's name, or HALTED."""
+        goes_on = False
+        try:
+            result = self._act(run_id, name, step_name)
+            goes_on = result != HALTED
+            return result
+        finally:
+            if not goes_on:  # nobody may wait for an attempt that only a person or a resume takes up again
+                with self._planning:
+                    self._at_work.discard(run_id)
+
+    def _act(self, run_id: str, name: str, step_name: str) -> str:
         world = self._world
         attempt = load(world, AttemptId(name))
         step = next(step for step in ATTEMPT_STEPS if step.name == step_name)

@@ -18,6 +18,8 @@ from controller.domain.reconciliation import AttemptRecord
 from controller.domain.statement import Statement, StatementKind
 from controller.domain.usage import AttemptAccount
 from controller.errors import InvalidInput
+from controller.evidence.invalidation import invalidation
+from controller.evidence.stops import OPERATOR, standing_stop
 from controller.ports.clock import Clock
 from controller.ports.journal import Journal
 from controller.ports.ledger import Ledger
@@ -82,10 +84,18 @@ def draw_up(
 
 
 def close(books: Books, journal: Journal, clock: Clock) -> None:
-    """Write the books: what each run came to, the totals, and that nothing follows. May be repeated after a crash."""
+    """Write the books: what each run came to, why it is invalid if it is, the totals, and that nothing more is run.
+
+    May be repeated after a crash.
+    """
     for run, history in books.histories.items():
         if history.reconciled is not None:
             journal.append(StatementKind.RUN_RECONCILED, run, history.reconciled, at=clock.now())
+    for run, history in books.histories.items():
+        accounts = {a.attempt_id: account for a in history.attempts if (account := history.account(a)) is not None}
+        body = invalidation(accounts, history.reconciled, history.outcome)
+        if body is not None:
+            journal.append(StatementKind.RUN_INVALIDATED, run, body, at=clock.now())
     round_id = books.manifest.round_id
     journal.append(StatementKind.ROUND_SETTLED, round_id, books.settled, at=clock.now())
     journal.append(StatementKind.ROUND_CLOSED, round_id, books.closed, at=clock.now())
@@ -94,11 +104,15 @@ def close(books: Books, journal: Journal, clock: Clock) -> None:
 def _check_over(manifest: RoundManifest, statements: Sequence[Statement], histories: Mapping[str, RunHistory]) -> None:
     waiting = [a.attempt_id for h in histories.values() for a in h.attempts if a.settled is None]
     found = round_status(manifest, statements)
-    if waiting or (found.scored < found.runs and found.stopped_by is None):
+    stop = standing_stop(statements)
+    # A person may end a rehearsal at will. A measured round that he could end would be ended by who is winning.
+    ended = stop is not None and (stop.rule != OPERATOR or manifest.kind == "rehearsal")
+    if waiting or (found.scored < found.runs and not ended):
         raise InvalidInput(
             f"round {manifest.round_id} is not over: {found.scored} of {found.runs} logical runs are scored, "
             f"{len(waiting)} attempts are not settled",
-            remedy="Run `fairtrial resume ROUND`; to end the round as it is, `fairtrial stop ROUND` first.",
+            remedy="Run `fairtrial resume ROUND`. A rehearsal ends as it is after `fairtrial stop ROUND`; a measured "
+            "round only after a predeclared event, which stops it by itself or by `fairtrial stop ROUND --event`.",
         )
 
 

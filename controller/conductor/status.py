@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from controller.conductor.history import RunHistory, run_histories
-from controller.conductor.stops import standing_stop
 from controller.domain.money import sum_usd
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
+from controller.evidence.stops import standing_stop
 
 RoundState = Literal["frozen", "running", "stopped", "halted", "finished", "settled", "closed"]
 

@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 
 from controller import run as run_stage
 from controller import verify as verify_stage
+from controller.conductor.checkpoints import Checkpoints
 from controller.domain.ids import AttemptId
 from controller.domain.keys import KeyRing
 from controller.domain.outcome import Verdict
@@ -46,6 +47,7 @@ class World:
     tasks: TaskContents
     harnesses: Mapping[str, HarnessAdapter]
     journal: Journal
+    checkpoints: Checkpoints
     pool: Pool
     ledger: Ledger
     artifacts: Artifacts

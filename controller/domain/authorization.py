@@ -20,17 +20,20 @@ class Caps(Record):
     attempts: int = Field(ge=1)
     requests: int = Field(ge=1)
     usd: UsdText
-    timeout_minutes: int = Field(ge=1)  # harness wall time of all attempts together
+    timeout_minutes: int = Field(ge=1)  # the sum of every attempt's fail-safe timeout, however soon it ended
 
 
 class Consumed(Record):
-    """What a round has used, or would use: an attempt in flight or of unknown cost counts with its ceilings."""
+    """What a round has used, or would use: an attempt in flight or of unknown cost counts with its ceilings.
+
+    `timeout_ms` are fail-safe timeouts, not time that passed.
+    """
 
     logical_runs: int = Field(default=0, ge=0)
     attempts: int = Field(default=0, ge=0)
     requests: int = Field(default=0, ge=0)
     usd: UsdText = "0"
-    wall_ms: int = Field(default=0, ge=0)
+    timeout_ms: int = Field(default=0, ge=0)
 
     def plus(self, other: Consumed) -> Consumed:
         """The exact sum."""
@@ -39,7 +42,7 @@ class Consumed(Record):
             attempts=self.attempts + other.attempts,
             requests=self.requests + other.requests,
             usd=usd_to_text(usd_from_text(self.usd) + usd_from_text(other.usd)),
-            wall_ms=self.wall_ms + other.wall_ms,
+            timeout_ms=self.timeout_ms + other.timeout_ms,
         )
 
 
@@ -61,7 +64,7 @@ def attempt_ceiling(spend: SpendLimits, sandbox: SandboxLimits, *, opens_run: bo
         attempts=1,
         requests=spend.requests_per_attempt,
         usd=spend.usd_per_attempt,
-        wall_ms=sandbox.agent_seconds * 1000,
+        timeout_ms=sandbox.agent_seconds * 1000,
     )
 
 
@@ -73,7 +76,7 @@ def excesses(caps: Caps, consumed: Consumed) -> tuple[str, ...]:
             ("logical_runs", consumed.logical_runs, caps.logical_runs),
             ("attempts", consumed.attempts, caps.attempts),
             ("requests", consumed.requests, caps.requests),
-            ("timeout_ms", consumed.wall_ms, caps.timeout_minutes * 60_000),
+            ("timeout_ms", consumed.timeout_ms, caps.timeout_minutes * 60_000),
         )
         if used > cap
     ]
@@ -92,6 +95,6 @@ def beyond(caps: Caps, envelope: Caps) -> tuple[str, ...]:
             attempts=caps.attempts,
             requests=caps.requests,
             usd=caps.usd,
-            wall_ms=caps.timeout_minutes * 60_000,
+            timeout_ms=caps.timeout_minutes * 60_000,
         ),
     )

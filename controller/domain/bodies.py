@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from controller.domain.ids import Digest
 from controller.domain.instant import InstantMs
@@ -12,6 +12,7 @@ from controller.domain.money import UsdText
 from controller.domain.outcome import ArtifactRecord, EndKind, Verdict
 from controller.domain.provider_report import Figure, Finding, ProviderEvidence, RequestResolved
 from controller.domain.record import Record
+from controller.domain.terms import InvalidationCause
 from controller.errors import Blame
 
 
@@ -87,6 +88,12 @@ class VerdictReached(Record):
     verifier_image: Digest
 
 
+class RequestsRefused(Record):
+    """What the meter refused the attempt, counted by the reasons it gave. Not written for an attempt without any."""
+
+    reasons: dict[str, Annotated[int, Field(ge=1)]]
+
+
 class AttemptSettled(Record):
     """The meter's account of the attempt. `valid` is false when any accepted request stayed unknown or open."""
 
@@ -132,15 +139,20 @@ class CellHalted(Record):
 
 
 class OperatorAct(Record):
-    """What a person decided, in the log like everything else."""
+    """What a person decided, in the log like everything else.
+
+    A stop with an event declares something predeclared that the log can't show, and ends the round; one without is a
+    pause, until a resume.
+    """
 
     act: Literal["resolve-lost", "resolve-failed", "stop", "resume"]
     note: str
     attempt_id: str | None = None
+    event: str | None = None  # a `StopEvent` that persons declare
 
 
 class RoundStopped(Record):
-    rule: str
+    rule: str  # a `StopEvent` that shows in the log, or in the meter
     detail: str
 
 
@@ -161,6 +173,12 @@ class RunReconciled(Record):
     figure: Figure
 
 
+class RunInvalidated(Record):
+    """The logical run is measurement-invalid when the books are closed, whatever its patches did. By attempt."""
+
+    reasons: dict[str, InvalidationCause] = Field(min_length=1)
+
+
 class RoundSettled(Record):
     """Totals over every attempt. `usd` is null when `figure` is a floor."""
 
@@ -179,3 +197,16 @@ class RoundClosed(Record):
     failure: int = Field(ge=0)
     invalid: int = Field(ge=0)
     missing: int = Field(ge=0)
+
+
+DISPUTE_BYTES_MAX: Final = 64 * 2**10  # a dispute is a text for people; what it refers to is published elsewhere
+
+
+class DisputeFiled(Record):
+    """Somebody contests the round, a logical run or an attempt, which the subject names. May follow the closing.
+
+    The text is a file of the bundle, byte for byte as it was handed in, with whatever signature its author gave it.
+    """
+
+    by: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
+    text_digest: Digest

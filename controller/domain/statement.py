@@ -22,6 +22,7 @@ class StatementKind(StrEnum):
     RESULT_ACKNOWLEDGED = "result-acknowledged"
     SANDBOX_DESTROYED = "sandbox-destroyed"
     VERDICT = "verdict"
+    REQUESTS_REFUSED = "requests-refused"
     ATTEMPT_SETTLED = "attempt-settled"
     ATTEMPT_CLASSIFIED = "attempt-classified"
     RUN_SCORED = "run-scored"
@@ -29,8 +30,10 @@ class StatementKind(StrEnum):
     OPERATOR_ACT = "operator-act"
     ROUND_STOPPED = "round-stopped"
     RUN_RECONCILED = "run-reconciled"
+    RUN_INVALIDATED = "run-invalidated"
     ROUND_SETTLED = "round-settled"
     ROUND_CLOSED = "round-closed"
+    DISPUTE_FILED = "dispute-filed"
 
 
 class Statement(Record):

@@ -5,6 +5,7 @@ Fields with one possible value say what the engine does and always did: a reader
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final, Literal
 
 from pydantic import Field
@@ -13,9 +14,19 @@ from controller.domain.ids import Digest, Slug
 from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.outcome import RETRYABLE, EndKind
 from controller.domain.record import Record
+from controller.domain.stops import StopEvent
 
-InvalidationCause = Literal["request-in-flight", "request-unknown", "model-off-lane", "usage-report-refutes"]
 WHY_CHARS_MIN: Final = 10  # of the reason of an amendment: a word explains nothing
+
+
+class InvalidationCause(StrEnum):
+    """Why an attempt makes its logical run measurement-invalid."""
+
+    REQUEST_IN_FLIGHT = "request-in-flight"  # when its account was written
+    REQUEST_UNKNOWN = "request-unknown"  # ended, with neither a usage record nor a zero-bill proof
+    MODEL_OFF_LANE = "model-off-lane"  # another model answered
+    USAGE_REPORT_REFUTES = "usage-report-refutes"  # the provider's report contradicts the account
+    NOT_RETRIED = "not-retried"  # its cost became known when the try that was due could no longer be made
 
 
 class LanePolicy(Record):
@@ -65,12 +76,7 @@ class Rubric(Record):
 class InvalidationRules(Record):
     """What makes a logical run measurement-invalid, in whichever of its attempts. It stays in the denominator."""
 
-    causes: tuple[InvalidationCause, ...] = (
-        "request-in-flight",
-        "request-unknown",
-        "model-off-lane",
-        "usage-report-refutes",
-    )
+    causes: tuple[InvalidationCause, ...] = tuple(InvalidationCause)
     counts_as: Literal["no success"] = "no success"
     repaired_by: Literal["the provider's usage report"] = "the provider's usage report"  # never by a later attempt
 
@@ -79,9 +85,10 @@ class StopRules(Record):
     """The predeclared events that end a round early; who is winning is not among them."""
 
     excused_percent_max: int = Field(default=5, ge=0, le=100)  # infrastructure and provider errors, of all attempts
+    # Attempts whose account did not settle. One costs its logical run; that many say that the meter itself fails.
+    unreconciled_percent_max: int = Field(default=5, ge=0, le=100)
     attempts_before_share: int = Field(default=40, ge=1)
-    # Caps used up, too many errors, another model or other prices than were frozen, a person.
-    events: tuple[str, ...] = ("authorization", "error-share", "observed-model", "operator", "rate-card")
+    events: tuple[StopEvent, ...] = tuple(StopEvent)
 
 
 class Amendment(Record):

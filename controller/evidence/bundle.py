@@ -42,6 +42,10 @@ REQUIRED: Final = frozenset(
 # Only these may be published: a file nobody thought of can't slip out with a round.
 _PATCH: Final = re.compile(r"patches/[a-z0-9-]{1,63}\.patch")
 _GRANT: Final = re.compile(r"authorization(?:-([1-9][0-9]{0,3}))?\.dsse\.json")
+_SIGNED_STATE: Final = re.compile(r"checkpoints/([1-9][0-9]{0,9})\.txt")
+_COSIGNED: Final = re.compile(r"witness/([1-9][0-9]{0,9})-[0-9a-f]{8}\.txt")
+_STAMP: Final = re.compile(r"timestamps/([1-9][0-9]{0,9})\.tsr")
+_DISPUTE: Final = re.compile(r"disputes/[0-9a-f]{64}\.txt")
 BUNDLE_BYTES_MAX: Final = 512 * 2**20  # a round of 10,000 attempts is about 200 MB; a checker must not be filled up
 
 
@@ -77,7 +81,8 @@ class BundleIndex(Record):
 
 def is_publishable_name(name: str) -> bool:
     """True for the names a bundle may hold beside its index."""
-    return name in {*REQUIRED, APPROVAL} or _PATCH.fullmatch(name) is not None or grant_number(name) is not None
+    patterns = (_PATCH, _GRANT, _SIGNED_STATE, _COSIGNED, _STAMP, _DISPUTE)
+    return name in {*REQUIRED, APPROVAL} or any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def patch_name(attempt_id: str) -> str:
@@ -93,6 +98,44 @@ def grant_number(name: str) -> int | None:
     """Which grant a file of that name holds; None for any other file."""
     match = _GRANT.fullmatch(name)
     return None if match is None else int(match.group(1) or 1)
+
+
+def checkpoint_name(size: int) -> str:
+    """The file of a signed state of the log."""
+    return f"checkpoints/{size}.txt"
+
+
+def checkpoint_size(name: str) -> int | None:
+    """How many statements a file of that name signs; None for any other file."""
+    match = _SIGNED_STATE.fullmatch(name)
+    return None if match is None else int(match.group(1))
+
+
+def stamp_name(size: int) -> str:
+    """The file of a third party's timestamp over the signed state of that size."""
+    return f"timestamps/{size}.tsr"
+
+
+def stamp_size(name: str) -> int | None:
+    """The size of the signed state that a file of that name stamps; None for any other file."""
+    match = _STAMP.fullmatch(name)
+    return None if match is None else int(match.group(1))
+
+
+def cosigned_name(size: int, key_hash: str) -> str:
+    """The file of a signed state with the line of one witness, whose key's hash is 8 hex digits."""
+    return f"witness/{size}-{key_hash}.txt"
+
+
+def cosigned_size(name: str) -> int | None:
+    """The size of the signed state that a file of that name repeats; None for any other file."""
+    match = _COSIGNED.fullmatch(name)
+    return None if match is None else int(match.group(1))
+
+
+def dispute_name(text_digest: str) -> str:
+    """The file of a dispute's text, named by what it holds."""
+    return f"disputes/{text_digest.removeprefix('sha256:')}.txt"
 
 
 def build(

@@ -3,11 +3,13 @@
  1. The index is signed by a trusted key, and names exactly the files that are there, with their bytes.
  2. The manifest is what was signed at freeze, canonical, and of this round.
  3. The corpus root follows from the tasks; the digests of rate card, retail policy and network policy from each.
- 4. Every statement follows from the one before it and claims what its kind claims; the checkpoint signs size and root.
+ 4. Every statement follows from the one before it and claims what its kind claims; every checkpoint signs size and root
+    of a beginning of the log, at freeze, at each start, at the close, and of the whole. Witnesses and time authorities
+    that were asked for vouch for the whole round.
  5. At the moment of every attempt's intent a signed grant was in force and covered it with its ceilings; no grant goes
     beyond the frozen envelope.
  6. Every logical run has exactly one score; every intended attempt is settled, classified and destroyed, or its run is
-    halted or the round stopped; every patch is the one that was judged.
+    halted or the round stopped for a predeclared event; every patch is the one that was judged.
  7. Every charge is recomputed from its usage and the frozen rate card, every finding from the provider's usage report
     likewise; the sums are those of the log and the dataset.
  8. The schedule is recomputed from the seed.
@@ -29,7 +31,7 @@ from controller.evidence import steps_charges, steps_records, steps_release, ste
 from controller.evidence.bundle import INDEX, KEYS
 from controller.evidence.canonical import parse
 from controller.evidence.envelope import Envelope
-from controller.evidence.exhibits import Exhibits, Recompute
+from controller.evidence.exhibits import Exhibits, Outsiders, Recompute
 
 Trust = Literal["pinned", "publisher", "self-signed"]
 
@@ -52,6 +54,7 @@ TRUST_TEXT: Final[Mapping[Trust, str]] = {
     "publisher": "signed by the key this machine knows for the publisher",
     "self-signed": "self-signed: integrity only. Nobody vouches for the key inside the bundle; pin one with --key",
 }
+NO_WITNESS: Final = "no witness: only the publisher's word that he signed no other history; ask for one with --witness"
 
 
 class CheckStep(Record):
@@ -64,12 +67,13 @@ class CheckStep(Record):
 
 
 class CheckReport(Record):
-    """The outcome of a check. `trust` says whose word the signature is."""
+    """The outcome of a check. `trust` says whose word the signature is, `witness_text` whose word it is besides."""
 
     schema_version: Literal["fairtrial.check/1"] = "fairtrial.check/1"
     passed: bool
     trust: Trust
     trust_text: str
+    witness_text: str
     round_id: str | None
     manifest_digest: str | None
     kind: Literal["rehearsal", "measured"] | None
@@ -93,11 +97,17 @@ def choose_keys(
 
 
 def examine(
-    files: Mapping[str, bytes], recompute: Recompute, *, keys: KeyRing | None = None, trust: Trust = "pinned"
+    files: Mapping[str, bytes],
+    recompute: Recompute,
+    *,
+    keys: KeyRing | None = None,
+    trust: Trust = "pinned",
+    outsiders: Outsiders | None = None,
 ) -> CheckReport:
     """Run the steps in order up to the first that fails. Never raises because of what the files hold.
 
-    `keys` are the trusted keys. Without them the keys inside the bundle are used, and the report says so.
+    `keys` are the trusted keys. Without them the keys inside the bundle are used, and the report says so. `outsiders`
+    are those who must have vouched for the round as well; without them, the report says that nobody did.
     """
     steps: list[CheckStep] = []
     try:
@@ -105,7 +115,7 @@ def examine(
     except FairtrialError as error:
         steps.append(CheckStep(number=1, name=STEPS[0][0], passed=False, detail=str(error)))
         return _report(steps, None, "self-signed")
-    exhibits = Exhibits(files, ring, recompute)
+    exhibits = Exhibits(files, ring, recompute, outsiders)
     for number, (name, step) in enumerate(STEPS, start=1):
         try:
             steps.append(CheckStep(number=number, name=name, passed=True, detail=step(exhibits)))
@@ -120,10 +130,15 @@ def examine(
 
 
 def check(
-    files: Mapping[str, bytes], recompute: Recompute, *, keys: KeyRing | None = None, trust: Trust = "pinned"
+    files: Mapping[str, bytes],
+    recompute: Recompute,
+    *,
+    keys: KeyRing | None = None,
+    trust: Trust = "pinned",
+    outsiders: Outsiders | None = None,
 ) -> CheckReport:
     """As `examine`, but raises BundleRejected with number, name and finding of the first step that fails."""
-    report = examine(files, recompute, keys=keys, trust=trust)
+    report = examine(files, recompute, keys=keys, trust=trust, outsiders=outsiders)
     for step in report.steps:
         if step.passed is False:
             raise BundleRejected(f"step {step.number} ({step.name}): {step.detail}")
@@ -140,8 +155,17 @@ def _report(steps: list[CheckStep], exhibits: Exhibits | None, trust: Trust) -> 
         passed=passed,
         trust=trust,
         trust_text=TRUST_TEXT[trust],
+        witness_text=_witness_text(exhibits.outsiders if exhibits else Outsiders()),
         round_id=known.manifest.round_id if known else None,
         manifest_digest=known.manifest_digest if known else None,
         kind=known.manifest.kind if known else None,
         steps=tuple(steps),
     )
+
+
+def _witness_text(outsiders: Outsiders) -> str:
+    """Who was asked for; a report that passed says that they vouched."""
+    names = [witness.name for witness in outsiders.witnesses]
+    if outsiders.authority is not None:
+        names.append("the time authority")
+    return f"vouched for by {', '.join(names)}" if names else NO_WITNESS

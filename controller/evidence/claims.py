@@ -25,6 +25,7 @@ CLAIMS: Final[Mapping[StatementKind, type[Record]]] = {
     StatementKind.RESULT_ACKNOWLEDGED: bodies.ResultAcknowledged,
     StatementKind.SANDBOX_DESTROYED: bodies.SandboxGone,
     StatementKind.VERDICT: bodies.VerdictReached,
+    StatementKind.REQUESTS_REFUSED: bodies.RequestsRefused,
     StatementKind.ATTEMPT_SETTLED: bodies.AttemptSettled,
     StatementKind.ATTEMPT_CLASSIFIED: bodies.AttemptClassified,
     StatementKind.RUN_SCORED: bodies.RunScored,
@@ -32,8 +33,10 @@ CLAIMS: Final[Mapping[StatementKind, type[Record]]] = {
     StatementKind.OPERATOR_ACT: bodies.OperatorAct,
     StatementKind.ROUND_STOPPED: bodies.RoundStopped,
     StatementKind.RUN_RECONCILED: bodies.RunReconciled,
+    StatementKind.RUN_INVALIDATED: bodies.RunInvalidated,
     StatementKind.ROUND_SETTLED: bodies.RoundSettled,
     StatementKind.ROUND_CLOSED: bodies.RoundClosed,
+    StatementKind.DISPUTE_FILED: bodies.DisputeFiled,
 }
 
 

@@ -1,7 +1,7 @@
 """What a round has used so far, counted from its log; the conductor and the checker use this one count.
 
-An attempt counts with its ceilings from its intent on, and with its true figures once it is settled. One whose cost or
-time stays unknown keeps its ceilings: unknown is not zero.
+An attempt counts with its ceilings from its intent on, and with its true requests and cost once it is settled. One
+whose cost stays unknown keeps its ceilings: unknown is not zero. Of time, every attempt counts its whole timeout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Tally:
     def __init__(self, spend: SpendLimits, sandbox: SandboxLimits) -> None:
         self._ceiling = attempt_ceiling(spend, sandbox, opens_run=False)
         self._runs: set[str] = set()
-        self._wall_ms: dict[str, int | None] = {}  # of attempts in flight; None until there is a result
+        self._in_flight: set[str] = set()
         self._known: set[str] = set()
         self._done = Consumed()
 
@@ -32,19 +32,13 @@ class Tally:
         if statement.kind is StatementKind.ATTEMPT_INTENDED and subject not in self._known:
             self._known.add(subject)
             self._runs.add(claim(statement, bodies.AttemptIntended).run)
-            self._wall_ms[subject] = None
-        elif subject not in self._wall_ms:
-            return
-        elif statement.kind is StatementKind.RESULT_ACKNOWLEDGED:
-            self._wall_ms[subject] = claim(statement, bodies.ResultAcknowledged).wall_ms
-        elif statement.kind is StatementKind.ATTEMPT_SETTLED:
-            settled, wall_ms = claim(statement, bodies.AttemptSettled), self._wall_ms.pop(subject)
-            if settled.usd is None or wall_ms is None:
-                self._done = self._done.plus(self._ceiling)
-            else:
-                self._done = self._done.plus(
-                    Consumed(attempts=1, requests=settled.requests, usd=settled.usd, wall_ms=wall_ms)
-                )
+            self._in_flight.add(subject)
+        elif statement.kind is StatementKind.ATTEMPT_SETTLED and subject in self._in_flight:
+            self._in_flight.remove(subject)
+            settled, used = claim(statement, bodies.AttemptSettled), self._ceiling
+            if settled.usd is not None:
+                used = used.model_copy(update={"requests": settled.requests, "usd": settled.usd})
+            self._done = self._done.plus(used)
 
     def opens_run(self, run: str) -> bool:
         """True when no attempt of that logical run was intended yet."""
@@ -55,15 +49,20 @@ class Tally:
         return attempt_id in self._known
 
     @property
+    def settled(self) -> Consumed:
+        """The count without the attempts in flight: what it comes to at least, when they have ended."""
+        return self._done.plus(Consumed(logical_runs=len(self._runs)))
+
+    @property
     def consumed(self) -> Consumed:
         """The count now, attempts in flight with their ceilings."""
-        flying, ceiling = len(self._wall_ms), self._ceiling
+        flying, ceiling = len(self._in_flight), self._ceiling
         in_flight = Consumed(
             logical_runs=len(self._runs),
             attempts=flying,
             requests=flying * ceiling.requests,
             usd=usd_to_text(flying * usd_from_text(ceiling.usd)),
-            wall_ms=flying * ceiling.wall_ms,
+            timeout_ms=flying * ceiling.timeout_ms,
         )
         return self._done.plus(in_flight)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -14,12 +15,16 @@ from controller.domain.keys import KeyRing
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.domain.provider_report import ProviderEvidence
 from controller.domain.reconciliation import AttemptRecord
-from controller.domain.statement import Statement
+from controller.domain.statement import Statement, StatementKind
 from controller.domain.usage import MeteredRequest, Refusal
+from controller.errors import BundleRejected
 from controller.evidence import bundle
 from controller.evidence.canonical import canonical, parse, parse_lines
 from controller.evidence.envelope import AUTHORIZATION_TYPE, check
+from controller.evidence.note import Checkpoint, check_checkpoint, log_origin
 from controller.evidence.trails import Trails, fold
+from controller.evidence.witness import Witness
+from controller.ports.timestamps import TimeAuthority
 
 
 class Recompute(Protocol):
@@ -62,13 +67,24 @@ class Recompute(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Outsiders:
+    """Whose word is asked for besides the publisher's. Who is named here must have vouched for the whole round."""
+
+    witnesses: tuple[Witness, ...] = ()
+    authority: TimeAuthority | None = None
+
+
 class Exhibits:
     """Files, the keys that are trusted, and what the files say. Reading raises EvidenceError."""
 
-    def __init__(self, files: Mapping[str, bytes], keys: KeyRing, recompute: Recompute) -> None:
+    def __init__(
+        self, files: Mapping[str, bytes], keys: KeyRing, recompute: Recompute, outsiders: Outsiders | None = None
+    ) -> None:
         self.files = files
         self.keys = keys
         self.recompute = recompute
+        self.outsiders = outsiders or Outsiders()
 
     @cached_property
     def index(self) -> bundle.BundleIndex:
@@ -98,6 +114,30 @@ class Exhibits:
         return tuple(self.files[bundle.STATEMENTS].split(b"\n")[:count])
 
     @cached_property
+    def checkpoint(self) -> Checkpoint:
+        """The signed state of the whole log."""
+        return self._signed(bundle.CHECKPOINT)
+
+    @cached_property
+    def signed_states(self) -> dict[int, Checkpoint]:
+        """Every state that was signed while the log grew, by size."""
+        sizes = {name: size for name in self.files if (size := bundle.checkpoint_size(name)) is not None}
+        found = {size: self._signed(name) for name, size in sizes.items()}
+        for size, checkpoint in found.items():
+            if checkpoint.size != size:
+                raise BundleRejected(f"{bundle.checkpoint_name(size)} signs {checkpoint.size} statements")
+        return found
+
+    def _signed(self, name: str) -> Checkpoint:
+        return check_checkpoint(self.files[name], log_origin(self.manifest.round_id), self.keys, name)
+
+    @cached_property
+    def closed_at(self) -> int:
+        """Where the log closes the round; its end when it does not."""
+        closings = (s.sequence for s in self.statements if s.kind is StatementKind.ROUND_CLOSED)
+        return next(closings, len(self.statements))
+
+    @cached_property
     def trails(self) -> Trails:
         return fold(self.statements)
 
@@ -111,9 +151,9 @@ class Exhibits:
         )
 
     @cached_property
-    def grant_digests(self) -> frozenset[str]:
-        """Digests of the grants' payloads, as statements name them."""
-        return frozenset(sha256_digest(canonical(grant)) for grant in self.grants)
+    def grants_by_digest(self) -> dict[str, Authorization]:
+        """The grants by the digest of their payload, as statements name them."""
+        return {sha256_digest(canonical(grant)): grant for grant in self.grants}
 
     @cached_property
     def ledger(self) -> tuple[MeteredRequest, ...]:

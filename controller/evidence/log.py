@@ -12,7 +12,7 @@ from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
-from controller.errors import BundleRejected
+from controller.errors import BundleRejected, LogRewritten
 from controller.evidence import merkle
 from controller.evidence.canonical import canonical
 from controller.evidence.note import Checkpoint, log_origin
@@ -51,6 +51,19 @@ def check_chain(statements: Sequence[Statement], spelled: Sequence[bytes] | None
         if statement.previous != expected:
             raise BundleRejected(f"statement {position} does not follow from the one before it")
         expected = sha256_digest(leaf)
+
+
+def check_continues(spelled: Sequence[bytes], signed: Sequence[Checkpoint]) -> None:
+    """Raises LogRewritten naming the first state that is not the log's first statements.
+
+    `spelled` are the canonical bytes of all statements.
+    """
+    found = merkle.roots_at(spelled, {checkpoint.size for checkpoint in signed})
+    for checkpoint in signed:
+        if checkpoint.size not in found:
+            raise LogRewritten(f"{checkpoint.size} statements were signed, and the log has {len(spelled)}")
+        if checkpoint.root != found[checkpoint.size]:
+            raise LogRewritten(f"the first {checkpoint.size} statements are not those that were signed")
 
 
 def checkpoint_of(round_id: str, spelled: Sequence[bytes]) -> Checkpoint:

@@ -6,7 +6,7 @@ An inclusion proof does not bind the size of the tree; size and root must be sig
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from controller.errors import BundleRejected
@@ -25,6 +25,50 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 def root(leaves: Sequence[bytes]) -> bytes:
     """The root over the leaf data, 32 bytes."""
     return root_of_hashes([leaf_hash(leaf) for leaf in leaves])
+
+
+class RunningTree:
+    """The root of a log that only grows, kept as the roots of its perfect subtrees, the largest first."""
+
+    def __init__(self, size: int = 0, peaks: bytes = b"") -> None:
+        """A tree of `size` leaves from what `peaks` returned. Raises ValueError when the two don't fit."""
+        if len(peaks) != 32 * size.bit_count():
+            raise ValueError(f"{len(peaks)} bytes can't be the peaks of {size} leaves")
+        self.size = size
+        self._peaks = [peaks[at : at + 32] for at in range(0, len(peaks), 32)]
+
+    def add(self, leaf: bytes) -> None:
+        """Append one leaf."""
+        node, size = leaf_hash(leaf), self.size
+        while size % 2:
+            node, size = node_hash(self._peaks.pop(), node), size // 2
+        self._peaks.append(node)
+        self.size += 1
+
+    @property
+    def peaks(self) -> bytes:
+        """Everything that is needed to go on."""
+        return b"".join(self._peaks)
+
+    @property
+    def root(self) -> bytes:
+        """The same as `root` over all leaves."""
+        if not self._peaks:
+            return EMPTY_ROOT
+        value = self._peaks[-1]
+        for peak in reversed(self._peaks[:-1]):
+            value = node_hash(peak, value)
+        return value
+
+
+def roots_at(leaves: Sequence[bytes], sizes: Collection[int]) -> dict[int, bytes]:
+    """The roots over the first leaves, for each of the sizes that the log has reached, in one pass."""
+    tree, found = RunningTree(), {0: EMPTY_ROOT} if 0 in sizes else {}
+    for leaf in leaves:
+        tree.add(leaf)
+        if tree.size in sizes:
+            found[tree.size] = tree.root
+    return found
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> tuple[bytes, ...]:

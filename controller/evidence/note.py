@@ -23,6 +23,7 @@ from controller.evidence.envelope import check_signature, decode_base64
 from controller.ports.signer import Signer
 
 _ED25519: Final = b"\x01"
+_ORIGIN: Final = re.compile(rb"(fairtrial/round/[a-z0-9-]{1,40})\n")
 _CHECKPOINT: Final = re.compile(r"([^\s+]+)\n(0|[1-9][0-9]{0,15})\n([A-Za-z0-9+/]{43}=)\n\n— ([^\s+]+) (\S+)\n")
 
 
@@ -37,6 +38,14 @@ class Checkpoint(Record):
 def log_origin(round_id: str) -> str:
     """The name of a round's log, which is also the name its checkpoints are signed under."""
     return f"fairtrial/round/{round_id}"
+
+
+def origin_of(note: bytes) -> str:
+    """The name of the log that a note calls itself a state of. Raises BadSignature for anything but a round's log."""
+    match = _ORIGIN.match(note)
+    if match is None:
+        raise BadSignature("not a checkpoint of a round's log")
+    return match.group(1).decode()
 
 
 def sign_checkpoint(checkpoint: Checkpoint, signer: Signer) -> bytes:

@@ -16,6 +16,7 @@ from controller.domain.rating import price, rates_of
 from controller.domain.usage import MeteredRequest, RequestState, Usage
 from controller.errors import BundleRejected, UnpricedUsage
 from controller.evidence.exhibits import Exhibits
+from controller.evidence.invalidation import invalidation
 from controller.evidence.steps_reconciliation import check_reconciliations
 from controller.evidence.trails import RunTrail, Trails
 
@@ -25,17 +26,25 @@ def check_charges(exhibits: Exhibits) -> str:
     rows: dict[str, list[MeteredRequest]] = defaultdict(list)
     for row in exhibits.ledger:
         rows[row.attempt_id].append(row)
-    refusals = Counter(str(refusal.attempt_id) for refusal in exhibits.refusals if refusal.attempt_id is not None)
+    refusals: dict[str, Counter[str]] = defaultdict(Counter)
+    for refusal in exhibits.refusals:
+        if refusal.attempt_id is not None:
+            refusals[refusal.attempt_id][refusal.reason] += 1
     trails = exhibits.trails
     for attempt_id in sorted(rows.keys() | refusals.keys()):
         if attempt_id not in trails.attempts:
             raise BundleRejected(f"the ledger has requests of {attempt_id}, which was never intended")
     for attempt_id, trail in trails.attempts.items():
         _check_rows(exhibits, trail.run, rows[attempt_id])
+        refused = refusals[attempt_id]
+        if trail.refused != ([bodies.RequestsRefused(reasons=dict(refused))] if refused else []):
+            raise BundleRejected(
+                f"the log does not tell the {refused.total()} refusals of {attempt_id} by their reasons"
+            )
         lane = _lane(exhibits, trail.run)
         for settled in trail.settled:
             then = [_as_open(row) if row.sequence in settled.open_requests else row for row in rows[attempt_id]]
-            found = _account(then, refusals[attempt_id], lane)
+            found = _account(then, refused.total(), lane)
             claimed = settled.model_copy(update={"problems": ()})
             if claimed != found:
                 raise BundleRejected(
@@ -44,6 +53,7 @@ def check_charges(exhibits: Exhibits) -> str:
                 )
     _check_run_sums(exhibits)
     reconciled = check_reconciliations(exhibits, rows)
+    _check_invalidations(trails)
     _check_dataset_sums(exhibits)
     total = _check_totals(exhibits, rows)
     known = (
@@ -146,6 +156,14 @@ def _check_run_sums(exhibits: Exhibits) -> None:
         counts = [account.requests for account in accounts]
         if max(counts, default=0) > spend.requests_per_attempt or sum(counts) > spend.requests_per_logical_run:
             raise BundleRejected(f"{run_id} was given {counts} requests, beyond the frozen limits")
+
+
+def _check_invalidations(trails: Trails) -> None:
+    """Each run that ended without a sound account says why, by attempt, and no other run does."""
+    for run_id, run in trails.runs.items():
+        expected = invalidation(run.accounts(), run.reconciled[0] if run.reconciled else None, run.outcome)
+        if run.invalidated != ([expected] if expected else []):
+            raise BundleRejected(f"{run_id}: the log does not tell why it is invalid, or tells it of a valid run")
 
 
 def _check_dataset_sums(exhibits: Exhibits) -> None:

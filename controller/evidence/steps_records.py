@@ -13,8 +13,8 @@ from controller.evidence.claims import check_claims, claim
 from controller.evidence.corpus import corpus_root
 from controller.evidence.envelope import MANIFEST_TYPE, check
 from controller.evidence.exhibits import Exhibits
-from controller.evidence.log import check_chain, checkpoint_of
-from controller.evidence.note import check_checkpoint, log_origin
+from controller.evidence.log import check_chain
+from controller.evidence.steps_log import check_log
 
 
 def check_index(exhibits: Exhibits) -> str:
@@ -56,28 +56,21 @@ def check_commitments(exhibits: Exhibits) -> str:
 
 
 def check_statements(exhibits: Exhibits) -> str:
-    """(4) The log is complete, in order, typed, and about this manifest."""
+    """(4) The log is complete, in order, typed, signed in time, and about this manifest."""
     statements = exhibits.statements
-    spelled = exhibits.statement_lines
-    check_chain(statements, spelled)
+    check_chain(statements, exhibits.statement_lines)
     check_claims(statements)
-    round_id = exhibits.manifest.round_id
-    signed = check_checkpoint(exhibits.files[bundle.CHECKPOINT], log_origin(round_id), exhibits.keys, bundle.CHECKPOINT)
-    found = checkpoint_of(round_id, spelled)
-    if signed != found:
-        raise BundleRejected(
-            f"the checkpoint signs {signed.size} statements under {signed.root.hex()[:16]}, "
-            f"but the log has {found.size} under {found.root.hex()[:16]}"
-        )
     _check_round_statements(exhibits)
-    return f"{found.size} statements under sha256:{found.root.hex()}"
+    signed = check_log(exhibits)
+    return f"{len(statements)} statements under sha256:{exhibits.checkpoint.root.hex()}, {signed}"
 
 
 def _check_round_statements(exhibits: Exhibits) -> None:
-    """Every statement about the round as a whole names this manifest, and one of them comes first."""
+    """The freezing comes first and once; every statement about the round as a whole names this manifest."""
     named = [s for s in exhibits.statements if _manifest_named(s) is not None]
-    if not named or named[0].sequence != 0:
-        raise BundleRejected("the log does not begin by naming its manifest")
+    frozen = [s.sequence for s in named if s.kind is StatementKind.ROUND_FROZEN]
+    if frozen != [0]:
+        raise BundleRejected("the log does not begin by freezing its manifest, once")
     for statement in named:
         if _manifest_named(statement) != exhibits.manifest_digest:
             raise BundleRejected(f"statement {statement.sequence} is about another manifest")
@@ -85,7 +78,7 @@ def _check_round_statements(exhibits: Exhibits) -> None:
     if not starts:
         raise BundleRejected("the log never says that the round was started")
     for start in starts:
-        if start.authorization_digest not in exhibits.grant_digests:
+        if start.authorization_digest not in exhibits.grants_by_digest:
             raise BundleRejected(f"epoch {start.epoch} started under a grant that is not in the bundle")
 
 

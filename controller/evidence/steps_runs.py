@@ -11,6 +11,7 @@ from controller.domain.limits import ATTEMPTS_PER_LOGICAL_RUN_MAX
 from controller.domain.outcome import BLAME, RETRYABLE, EndKind
 from controller.errors import BundleRejected
 from controller.evidence.exhibits import Exhibits
+from controller.evidence.stops import check_stops
 from controller.evidence.trails import AttemptTrail, RunTrail, Trails, judged_patches, machine_attempt
 
 
@@ -33,10 +34,13 @@ def check_runs(exhibits: Exhibits) -> str:
             raise BundleRejected(f"{entry.id} is reconciled {len(run.reconciled)} times")
         if run.scored:
             _check_score(entry.id, run)
-        elif run.halted or trails.stopped or trails.stopped_by_operator:
+        elif run.halted or trails.stopped:
             unscored += 1
+        elif trails.stopped_by_operator and exhibits.manifest.kind == "rehearsal":
+            unscored += 1  # a person may end a rehearsal at will; a measured round ends for predeclared events only
         else:
-            raise BundleRejected(f"{entry.id} has no score, and nothing says why")
+            raise BundleRejected(f"{entry.id} has no score, and nothing predeclared says why")
+    check_stops(exhibits.manifest.stop_rules, exhibits.statements)
     _check_stopped(trails)
     _check_closing(trails, scheduled)
     patches = _check_patches(exhibits)

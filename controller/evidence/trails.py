@@ -28,6 +28,7 @@ class AttemptTrail:
     isolation: list[bodies.IsolationChecked] = field(default_factory=list)
     results: list[bodies.ResultAcknowledged] = field(default_factory=list)
     verdicts: list[bodies.VerdictReached] = field(default_factory=list)
+    refused: list[bodies.RequestsRefused] = field(default_factory=list)
     settled: list[bodies.AttemptSettled] = field(default_factory=list)
     classified: list[bodies.AttemptClassified] = field(default_factory=list)
 
@@ -39,6 +40,7 @@ class RunTrail:
     attempts: list[AttemptTrail] = field(default_factory=list)
     scored: list[bodies.RunScored] = field(default_factory=list)
     reconciled: list[bodies.RunReconciled] = field(default_factory=list)
+    invalidated: list[bodies.RunInvalidated] = field(default_factory=list)
     halted: bool = False
 
     @property
@@ -63,8 +65,8 @@ class Trails:
     runs: dict[str, RunTrail] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)  # machine -> highest generation proven gone
     standing: dict[str, int] = field(default_factory=dict)  # machine -> generation leased and not destroyed afterwards
-    stopped: bool = False  # by a predeclared rule
-    stopped_by_operator: bool = False
+    stopped: bool = False  # by a predeclared event
+    stopped_by_operator: bool = False  # a pause
     settlement: list[bodies.RoundSettled] = field(default_factory=list)
     closing: list[bodies.RoundClosed] = field(default_factory=list)
 
@@ -121,9 +123,15 @@ def _add(trails: Trails, statement: Statement) -> None:
             | StatementKind.CELL_HALTED
             | StatementKind.OPERATOR_ACT
             | StatementKind.RUN_RECONCILED
+            | StatementKind.RUN_INVALIDATED
         ):
             _run(trails, statement)
-        case StatementKind.ROUND_FROZEN | StatementKind.ROUND_AUTHORIZED | StatementKind.ROUND_STARTED:
+        case (
+            StatementKind.ROUND_FROZEN
+            | StatementKind.ROUND_AUTHORIZED
+            | StatementKind.ROUND_STARTED
+            | StatementKind.DISPUTE_FILED
+        ):
             pass  # step 4 reads these in their order
         case _:
             _attempt_event(_attempt(trails, statement), statement)
@@ -137,6 +145,8 @@ def _attempt_event(trail: AttemptTrail, statement: Statement) -> None:
             trail.results.append(claim(statement, bodies.ResultAcknowledged))
         case StatementKind.VERDICT:
             trail.verdicts.append(claim(statement, bodies.VerdictReached))
+        case StatementKind.REQUESTS_REFUSED:
+            trail.refused.append(claim(statement, bodies.RequestsRefused))
         case StatementKind.ATTEMPT_SETTLED:
             trail.settled.append(claim(statement, bodies.AttemptSettled))
         case StatementKind.ATTEMPT_CLASSIFIED:
@@ -149,15 +159,21 @@ def _run(trails: Trails, statement: Statement) -> None:
     if statement.kind is StatementKind.OPERATOR_ACT:
         act = claim(statement, bodies.OperatorAct)
         if act.attempt_id is None:
-            trails.stopped_by_operator = act.act == "stop"
+            if act.event is None:
+                trails.stopped_by_operator = act.act == "stop"
+            else:
+                trails.stopped = True
             return
     run = trails.runs.setdefault(statement.subject, RunTrail())
     if statement.kind is StatementKind.RUN_SCORED:
         run.scored.append(claim(statement, bodies.RunScored))
-    elif statement.kind is StatementKind.RUN_RECONCILED:
+    elif statement.kind in (StatementKind.RUN_RECONCILED, StatementKind.RUN_INVALIDATED):
         if trails.settlement or trails.closing:
-            raise BundleRejected(f"statement {statement.sequence} reconciles a run after the books were closed")
-        run.reconciled.append(claim(statement, bodies.RunReconciled))
+            raise BundleRejected(f"statement {statement.sequence} is about a run whose books were closed")
+        if statement.kind is StatementKind.RUN_RECONCILED:
+            run.reconciled.append(claim(statement, bodies.RunReconciled))
+        else:
+            run.invalidated.append(claim(statement, bodies.RunInvalidated))
     elif statement.kind is StatementKind.CELL_HALTED:
         run.halted = True
     else:

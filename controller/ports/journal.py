@@ -37,3 +37,7 @@ class Journal(Protocol):
     def find(self, kind: StatementKind, subject: str) -> Statement | None:
         """The newest statement of that kind about the subject."""
         ...
+
+    def running_root(self) -> tuple[int, bytes]:
+        """Size of the log and its RFC 6962 root, as kept while statements were appended, not as read from them."""
+        ...

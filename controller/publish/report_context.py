@@ -14,6 +14,7 @@ from controller.domain.plan import RoundManifest
 from controller.domain.provider_report import REFUTED
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
+from controller.evidence.bundle import dispute_name
 from controller.evidence.canonical import parse_lines
 from controller.evidence.claims import claim
 from controller.protocols.harness_round.estimates import Analysis
@@ -69,7 +70,11 @@ class ReportContext(Record):
 _ENDS: Final = frozenset({StatementKind.ROUND_STOPPED, StatementKind.ROUND_SETTLED, StatementKind.ROUND_CLOSED})
 _INCIDENTS: Final[Mapping[StatementKind, tuple[type[Record], Callable[[Any], str]]]] = {
     StatementKind.CELL_HALTED: (bodies.CellHalted, lambda body: f"attempt {body.number}: {body.reason}"),
-    StatementKind.OPERATOR_ACT: (bodies.OperatorAct, lambda body: f"{body.act}: {body.note}"),
+    StatementKind.DISPUTE_FILED: (
+        bodies.DisputeFiled,
+        lambda body: f"disputed by {body.by}; the text is {dispute_name(body.text_digest)} of the bundle",
+    ),
+    StatementKind.OPERATOR_ACT: (bodies.OperatorAct, lambda body: f"{body.event or body.act}: {body.note}"),
     StatementKind.ROUND_STOPPED: (bodies.RoundStopped, lambda body: f"{body.rule}: {body.detail}"),
 }
 

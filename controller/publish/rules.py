@@ -46,6 +46,7 @@ def open_gates(
     dataset: bytes | None,
     analysis: bytes | None,
     report: str,
+    is_signed: bool,
 ) -> Iterator[str]:
     """Every gate that is still open, as `gate: what is missing`; nothing when the round may be released."""
     kinds = {statement.kind for statement in statements}
@@ -54,6 +55,8 @@ def open_gates(
         yield f"closed: {len(scored)} of {len(manifest.schedule)} logical runs have a score"
     if StatementKind.ROUND_SETTLED not in kinds:
         yield "settled: the round's books are open"
+    if not is_signed:
+        yield f"signed: no checkpoint signs the {len(statements)} statements of the log"
     if dataset is None or analysis is None:
         yield "analysed: dataset.jsonl or analysis.json is missing"
     if manifest.kind == "rehearsal" and REHEARSAL_MARK not in report.lower():

@@ -20,8 +20,7 @@ from controller.evidence.canonical import canonical, lines, parse
 from controller.evidence.check import CheckReport, examine
 from controller.evidence.envelope import INDEX_TYPE, check
 from controller.evidence.exhibits import Recompute
-from controller.evidence.log import checkpoint_of, leaves
-from controller.evidence.note import sign_checkpoint
+from controller.evidence.log import leaves
 from controller.evidence.trails import fold, judged_patches
 from controller.ports.files import DurableFiles
 from controller.ports.signer import Signer
@@ -30,6 +29,15 @@ from controller.publish.excerpts import excerpts_of
 from controller.publish.report_context import Version
 
 _NOTHING: Final = rules.Private()
+# What earlier stages leave in the round's directory under names of their own.
+_KEPT: Final = (
+    "authorization*.dsse.json",
+    "patches/*.patch",
+    "checkpoints/*.txt",
+    "witness/*.txt",
+    "timestamps/*.tsr",
+    "disputes/*.txt",
+)
 _VERSION: Final = re.compile(r"v([1-9][0-9]{0,5})")
 
 
@@ -129,7 +137,14 @@ class _Round:
         """Every file of a version but its index. Raises NotPublishable with the open gates, LeakFound."""
         present, statements = self._present, self._records.statements
         dataset, analysis = present.get(bundle.DATASET), present.get(bundle.ANALYSIS)
-        gates = rules.open_gates(self.manifest, statements, dataset=dataset, analysis=analysis, report=report)
+        gates = rules.open_gates(
+            self.manifest,
+            statements,
+            dataset=dataset,
+            analysis=analysis,
+            report=report,
+            is_signed=bundle.checkpoint_name(len(statements)) in present,
+        )
         self.refuse([*gates])
         assert dataset is not None and analysis is not None, "a gate of their own"
         if self.manifest.kind == "measured":
@@ -140,7 +155,7 @@ class _Round:
         release = {
             **open_,
             bundle.STATEMENTS: b"".join(leaf + b"\n" for leaf in spelled),
-            bundle.CHECKPOINT: sign_checkpoint(checkpoint_of(self.manifest.round_id, spelled), self._signer),
+            bundle.CHECKPOINT: present[bundle.checkpoint_name(len(spelled))],
             bundle.LEDGER: lines(self._records.ledger),
             bundle.REFUSALS: lines(self._records.refusals),
             bundle.EXCERPTS: lines(excerpts_of(statements, open_, self._private)),
@@ -195,7 +210,8 @@ def _round_files(round_dir: Path) -> dict[str, bytes]:
     """The publishable files that earlier stages left in the round's directory, by their names in the bundle."""
     names = [bundle.MANIFEST, bundle.MANIFEST_ENVELOPE, bundle.DATASET, bundle.ANALYSIS]
     paths = [round_dir / name for name in names]
-    paths += [*round_dir.glob("authorization*.dsse.json"), *round_dir.glob("patches/*.patch")]
+    for pattern in _KEPT:
+        paths += round_dir.glob(pattern)
     found = {path.relative_to(round_dir).as_posix(): path.read_bytes() for path in paths if path.is_file()}
     if bundle.MANIFEST not in found:
         raise RoundNotFound(f"{round_dir}: no {bundle.MANIFEST}")

@@ -29,7 +29,7 @@ from controller.settings import Settings
 from controller.wiring.ledgers import ledger_of
 from controller.wiring.machines import image_digests, make_pool
 from controller.wiring.round_tasks import RoundTasks
-from controller.wiring.rounds import SECRET_FILE, OpenRound, read_round
+from controller.wiring.rounds import SECRET_FILE, OpenRound, checkpoints_of, read_round
 from controller.wiring.services import RoundServices
 from controller.wiring.tasks import task_directories
 from controller.wiring.tools import local_files, publisher
@@ -66,6 +66,7 @@ def conducting(settings: Settings, round_dir: Path) -> Iterator[World]:
                     tasks=tasks,
                     harnesses=HARNESSES,
                     journal=found.journal,
+                    checkpoints=checkpoints_of(settings, found),
                     pool=make_pool(settings),
                     ledger=ledger,
                     artifacts=artifacts,

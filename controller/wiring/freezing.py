@@ -33,6 +33,7 @@ from controller.settings import Settings
 from controller.verify.rules import GATES
 from controller.wiring.machines import require_images
 from controller.wiring.round_tasks import sealed_tasks
+from controller.wiring.rounds import OpenRound, checkpoints_of
 from controller.wiring.tasks import load_bundle, remember_tasks
 from controller.wiring.tools import local_files, publisher
 
@@ -72,6 +73,7 @@ def freeze_plan(settings: Settings, plan_path: Path, out: Path, *, amends: Amend
     journal = SqlJournal.in_directory(out)
     body = RoundFrozen(manifest_digest=frozen.digest, corpus_root=frozen.manifest.corpus_root)
     journal.append(StatementKind.ROUND_FROZEN, plan.round_id, body, at=frozen.manifest.frozen_at)
+    checkpoints_of(settings, OpenRound(out, frozen.manifest, frozen.digest, journal)).sign()
     journal.close()
     return frozen
 

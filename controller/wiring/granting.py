@@ -9,15 +9,11 @@ from pydantic import ValidationError
 
 from controller.adapters.files_durable import LocalFiles
 from controller.adapters.system_clock import SystemClock
-from controller.authorize import authorize
+from controller.authorize import authorize, log_grant
 from controller.conductor.rounds import refuse_closed
 from controller.domain.authorization import Authorization, Caps, beyond
-from controller.domain.bodies import RoundAuthorized
-from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
-from controller.domain.statement import StatementKind
 from controller.errors import InvalidInput
-from controller.evidence.canonical import canonical
 from controller.freeze import load_frozen
 from controller.settings import Settings
 from controller.wiring.rounds import read_round
@@ -51,10 +47,7 @@ def grant(settings: Settings, round_dir: Path, caps: Mapping[str, object] | None
             round_id=found.manifest.round_id,
             expires_at=InstantMs(clock.now() + valid_hours * 3_600_000),
         )
-        digest = sha256_digest(canonical(granted))
-        body = RoundAuthorized(manifest_digest=found.digest, authorization_digest=digest)
-        key = f"{StatementKind.ROUND_AUTHORIZED}:{digest}"
-        found.journal.append(StatementKind.ROUND_AUTHORIZED, found.manifest.round_id, body, at=clock.now(), key=key)
+        log_grant(found.journal, granted, at=clock.now())
     finally:
         found.journal.close()
     return granted

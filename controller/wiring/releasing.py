@@ -24,7 +24,7 @@ from controller.publish.deposit import DepositTerms, deposit_files
 from controller.settings import Settings
 from controller.wiring.analysing import report_of
 from controller.wiring.ledgers import ledger_of
-from controller.wiring.rounds import SECRET_FILE, OpenRound, read_round
+from controller.wiring.rounds import SECRET_FILE, OpenRound, checkpoints_of, read_round
 from controller.wiring.tools import local_files, publisher
 
 
@@ -38,6 +38,7 @@ def publish_round(
 ) -> Path:
     """Write the next version of the release, and beside it what a repository asks of a deposit; its directory."""
     found = read_round(round_dir)
+    checkpoints_of(settings, found).sign()
     accounts = _accounts(settings, found)
     records = RoundRecords(
         statements=found.journal.statements(),

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from controller.adapters.journal_sql import SqlJournal
+from controller.conductor.checkpoints import Checkpoints
 from controller.conductor.status import RoundStatus, round_status
 from controller.domain.plan import RoundManifest
 from controller.domain.statement import StatementKind
 from controller.errors import RoundNotFound
 from controller.freeze import load_frozen
+from controller.settings import Settings
+from controller.wiring.tools import local_files, publisher, system_clock
 
 SECRET_FILE: Final = Path("round.secret")
 JOURNAL_FILE: Final = "journal.sqlite"
@@ -50,6 +53,18 @@ def read_round(round_dir: Path) -> OpenRound:
             remedy="Restore it from a copy, or freeze the plan again.",
         )
     return OpenRound(directory, frozen.manifest, frozen.digest, journal)
+
+
+def checkpoints_of(settings: Settings, found: OpenRound) -> Checkpoints:
+    """Where the states of the round's log are signed and kept."""
+    return Checkpoints(
+        found.directory,
+        found.manifest.round_id,
+        journal=found.journal,
+        signer=publisher(settings),
+        files=local_files(),
+        clock=system_clock(),
+    )
 
 
 def read_status(round_dir: Path) -> RoundStatus:

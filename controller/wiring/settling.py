@@ -19,7 +19,7 @@ from controller.settle import read_reports
 from controller.wiring.cards import read_retail
 from controller.wiring.inputs import read_input
 from controller.wiring.ledgers import ledger_of
-from controller.wiring.rounds import read_round
+from controller.wiring.rounds import checkpoints_of, read_round
 
 KEY_IDS_FILE: Final = "key-ids.json"
 REPORT_BYTES_MAX: Final = 64 * 2**20  # a page holds a day of minutes at most
@@ -55,6 +55,7 @@ def settle_round(
             ledger.close()
         if not dry_run:
             close(books, found.journal, clock)
+            checkpoints_of(settings, found).sign()
         closed = found.journal.find(StatementKind.ROUND_CLOSED, found.manifest.round_id) is not None
         return settlement(books, closed=closed, retail=retail or found.manifest.retail_policy)
     finally:

@@ -13,8 +13,9 @@ from controller.adapters.journal_sql import SqlJournal
 from controller.domain.bodies import OperatorAct
 from controller.domain.instant import InstantMs
 from controller.domain.statement import StatementKind
-from controller.errors import ControllerFault, DiskFull, FairtrialError
-from controller.evidence.log import check_chain
+from controller.errors import ControllerFault, DiskFull, FairtrialError, NotCanonical
+from controller.evidence.log import check_chain, leaves
+from controller.evidence.merkle import root
 from controller.ports.journal import Journal
 from tests.world.journal import MemoryJournal
 
@@ -122,3 +123,47 @@ def test_a_damaged_journal_is_named_and_nothing_is_added(damage: str, tmp_path: 
             use()
         assert not isinstance(caught.value, ControllerFault)
     assert contents(path) == before
+
+
+def test_the_running_root_is_that_of_the_statements(journal: Journal) -> None:
+    assert journal.running_root() == (0, root([]))
+    for number in range(9):
+        journal.append(KIND, f"s{number}", act(str(number)), at=InstantMs(number))
+        journal.append(KIND, f"s{number}", act(str(number)), at=InstantMs(number))  # not a second statement
+        assert journal.running_root() == (number + 1, root(leaves(journal.statements())))
+
+
+def test_two_processes_do_not_fork_the_chain(tmp_path: Path) -> None:
+    journals = [SqlJournal.in_directory(tmp_path) for _ in range(2)]  # each with a lock of its own, as processes have
+
+    def write(journal: SqlJournal, name: str) -> None:
+        for number in range(20):
+            journal.append(KIND, f"{name}{number}", act(name), at=InstantMs(number))
+
+    threads = [
+        threading.Thread(target=write, args=(journal, name)) for journal, name in zip(journals, "ab", strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    statements = journals[0].statements()
+    assert len(statements) == 40
+    check_chain(statements)
+    assert journals[1].running_root() == (40, root(leaves(statements)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DELETE FROM tree", "UPDATE tree SET size = 7", "UPDATE tree SET peaks = x'00'", "UPDATE tree SET size = 3"],
+)
+def test_a_tree_that_is_not_the_statements_is_a_damaged_journal(damage: str, tmp_path: Path) -> None:
+    journal = SqlJournal.in_directory(tmp_path)
+    for number in range(2):
+        journal.append(KIND, f"s{number}", act("a"), at=InstantMs(1))
+    journal.close()
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database, database:
+        database.execute(damage)
+    with pytest.raises(NotCanonical, match="damaged: the tree"):
+        SqlJournal.in_directory(tmp_path).append(KIND, "t", act("b"), at=InstantMs(2))
+    assert len(SqlJournal.in_directory(tmp_path).statements()) == 2

@@ -18,14 +18,15 @@ from controller.conductor.recompute import RoundRecompute
 from controller.conductor.settlement import UsageReports, draw_up
 from controller.conductor.settlement_report import settlement
 from controller.domain import bodies
-from controller.domain.ids import AttemptId
+from controller.domain.ids import AttemptId, LogicalRunId, attempt_id
 from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
 from controller.domain.plan import LogicalRun
 from controller.domain.provider_report import MINUTE_MS, Figure, Finding
 from controller.domain.retail import RetailPolicy
 from controller.domain.statement import StatementKind
-from controller.domain.usage import MeteredRequest, RequestState, Usage
+from controller.domain.stops import StopEvent
+from controller.domain.usage import MeteredRequest, Refusal, RequestState, Usage
 from controller.errors import InvalidInput, ObservedModelMismatch, RateCardChanged
 from controller.evidence.claims import claim
 from controller.ports.ledger import RequestEnd
@@ -92,6 +93,7 @@ def reported(
 
 def release(found: Simulation, out: Path) -> Published:
     manifest, recompute = found.frozen.manifest, RoundRecompute()
+    found.checkpoints().sign()
     statements = found.journal.statements()
     dataset = recompute.dataset(manifest, found.frozen.digest, statements)
     (found.directory / "dataset.jsonl").write_bytes(dataset)
@@ -101,7 +103,7 @@ def release(found: Simulation, out: Path) -> Published:
     records = RoundRecords(
         statements=statements,
         ledger=[row for account in accounts for row in account.requests],
-        refusals=[],
+        refusals=[refusal for account in accounts for refusal in account.refusals],
         report=lambda versions: REPORT,
     )
     return publish(found.directory, out, records, files=LocalFiles(), signer=found.signer, recompute=recompute)
@@ -376,3 +378,73 @@ def test_a_rate_card_that_changes_under_way_lets_what_is_in_flight_end(tmp_path:
     found = Simulation(tmp_path, end=end)
     results = found.conduct(found.world())
     assert sorted(results.values()) == [running.SCORED, running.STOPPED, running.STOPPED, running.STOPPED]
+
+
+def invalidated(found: Simulation) -> dict[str, dict[str, str]]:
+    return {s.subject: s.body["reasons"] for s in found.journal.statements() if s.kind is StatementKind.RUN_INVALIDATED}
+
+
+def attempt(found: Simulation, run: str) -> str:
+    return next(row.attempt_id for row in rows(found, run))
+
+
+@pytest.mark.parametrize(
+    ("story", "reason"),
+    [
+        ({"loses": losing((FIRST, 2))}, "request-unknown"),
+        ({"observed": lambda run, number: "m-2" if run == FIRST else "m-1"}, "model-off-lane"),
+        ({"lingers": losing((FIRST, 2))}, "request-in-flight"),
+    ],
+    ids=["lost", "other model", "in flight"],
+)
+def test_an_invalid_run_says_why_in_the_log(story: dict[str, object], reason: str, tmp_path: Path) -> None:
+    found = simulation(tmp_path, **story)
+    if reason == "request-in-flight":
+        for row in rows(found, FIRST):
+            if row.state.is_open:
+                end = RequestEnd(state=RequestState.UNKNOWN, ended_at=found.clock.now(), note="the meter was lost")
+                found.ledger.finish(row.request_id, end)
+    found.settle()
+    assert invalidated(found) == {FIRST: {attempt(found, FIRST): reason}}
+    assert release(found, tmp_path / "release").report.passed
+
+
+def test_a_report_that_refutes_a_run_is_the_reason_and_one_that_mends_it_leaves_none(tmp_path: Path) -> None:
+    refuted = simulation(tmp_path / "refuted")
+    refuted.settle(reported(refuted, billed=lambda row: row.logical_run_id != FIRST or row.sequence == 1))
+    assert invalidated(refuted) == {FIRST: {attempt(refuted, FIRST): "usage-report-refutes"}}
+    mended = simulation(tmp_path / "mended", loses=losing((FIRST, 2)))
+    mended.settle(reported(mended))
+    assert invalidated(mended) == {}
+
+
+def test_a_measured_round_is_not_closed_on_a_pause_but_on_a_declared_event(tmp_path: Path) -> None:
+    found = Simulation(tmp_path)
+    measured = found.frozen.manifest.model_copy(update={"kind": "measured"})
+    rounds.stop(found.journal, found.clock, "small", "our arm is losing")
+    with pytest.raises(InvalidInput, match="is not over: 0 of 4") as caught:
+        draw_up(measured, found.journal, found.ledger, found.clock)
+    assert "--event" in caught.value.remedy
+    rounds.stop(found.journal, found.clock, "small", "leaked", event=StopEvent.SEALED_TASK_EXPOSURE)
+    assert draw_up(measured, found.journal, found.ledger, found.clock).closed.missing == 4
+
+
+def test_what_the_meter_refused_is_told_by_its_reasons(tmp_path: Path) -> None:
+    def loses(run: str, sequence: int) -> bool:
+        """The second request is refused twice for its model before it is sent, the first one once for its length."""
+        for reason in ("too long",) if sequence == 1 else ("another model", "another model"):
+            refused = Refusal(attempt_id=name_of(run), at=found.clock.now(), reason=reason, status=400, limit=False)
+            found.ledger.refuse(refused)
+        return False
+
+    def name_of(run: str) -> AttemptId:
+        return attempt_id(found.frozen.digest, LogicalRunId(run), 1)
+
+    found = Simulation(tmp_path, loses=loses)
+    started(found, 1)
+    found.conduct(found.world())
+    found.settle()
+    told = [s for s in found.journal.statements() if s.kind is StatementKind.REQUESTS_REFUSED]
+    assert [s.subject for s in told] == [name_of(run.id) for run in found.frozen.manifest.schedule]
+    assert all(s.body["reasons"] == {"another model": 2, "too long": 1} for s in told)
+    assert release(found, tmp_path / "release").report.passed

@@ -99,3 +99,24 @@ def test_a_closed_round_never_grows(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="closed"):
         rounds.stop(simulation.journal, simulation.clock, "small", "again")
     assert simulation.journal.statements() == statements
+
+
+def test_an_attempt_waits_for_what_others_really_use_before_the_caps_stop_the_round(tmp_path: Path) -> None:
+    """Each attempt might use a dollar and uses six thousandths of it, so two are never covered at once."""
+    simulation = Simulation(tmp_path, caps=CAPS.model_copy(update={"usd": "1.1"}))
+    status = rounds.start(simulation.world(), fleet_size=3, on_progress=lambda status: None)
+    assert (status.state, status.stopped_by) == ("finished", None)
+
+
+def test_nobody_waits_for_an_attempt_that_failed_or_was_halted(tmp_path: Path) -> None:
+    simulation = Simulation(tmp_path, caps=CAPS.model_copy(update={"usd": "1.1"}))
+    world = simulation.world()
+
+    def full(*arguments: Any) -> Any:
+        raise DiskFull("no space for the patch")
+
+    with pytest.raises(DiskFull):
+        conduct(simulation, replace(world, verify=full))
+    stopped = simulation.journal.find(StatementKind.ROUND_STOPPED, "small")
+    assert stopped is not None
+    assert stopped.body["rule"] == "authorization"

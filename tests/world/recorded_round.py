@@ -15,6 +15,7 @@ from typing import Literal
 
 from controller.adapters.files_durable import LocalFiles
 from controller.authorize import authorize
+from controller.conductor.history import run_histories
 from controller.conductor.recompute import RoundRecompute
 from controller.domain import bodies
 from controller.domain.authorization import Caps
@@ -30,8 +31,11 @@ from controller.domain.record import Record
 from controller.domain.retail import RetailPolicy
 from controller.domain.statement import Statement, StatementKind
 from controller.domain.usage import AttemptAccount, MeteredRequest, Refusal, RequestState, Usage, ZeroBillProof
+from controller.evidence.bundle import checkpoint_name
 from controller.evidence.canonical import canonical
-from controller.evidence.log import next_statement
+from controller.evidence.invalidation import invalidation
+from controller.evidence.log import checkpoint_of, leaves, next_statement
+from controller.evidence.note import sign_checkpoint
 from controller.freeze import FreezeInputs, freeze
 from controller.freeze.plan import PlanArm, RoundPlan
 from controller.freeze.sections import CostIndexSection, OptimizerSection
@@ -237,7 +241,14 @@ class RecordedRound:
         previous = self.statements[-1] if self.statements else None
         self.statements.append(next_statement(previous, kind=kind, at=self.clock.now(), subject=subject, body=body))
 
+    def sign(self) -> None:
+        """Sign the log as it is, and keep the signed state with the round."""
+        spelled = leaves(self.statements)
+        note = sign_checkpoint(checkpoint_of("small", spelled), FixedSigner())
+        LocalFiles().create_file(self.directory / checkpoint_name(len(spelled)), note)
+
     def records(self) -> RoundRecords:
+        self.sign()
         return RoundRecords(statements=self.statements, ledger=self.ledger, refusals=self.refusals, report=self.told)
 
     def told(self, versions: tuple[Version, ...]) -> str:
@@ -246,6 +257,11 @@ class RecordedRound:
 
     def close(self, settlement: bodies.RoundSettled) -> None:
         """Settle, close and analyse."""
+        for run_id, history in run_histories(self.statements).items():
+            accounts = {a.attempt_id: a.settled for a in history.attempts if a.settled}
+            invalid = invalidation(accounts, history.reconciled, history.outcome)
+            if invalid is not None:
+                self.log(StatementKind.RUN_INVALIDATED, run_id, invalid)
         self.log(StatementKind.ROUND_SETTLED, "small", settlement)
         outcomes = Counter(s.body["outcome"] for s in self.statements if s.kind is StatementKind.RUN_SCORED)
         counts = {name: outcomes[name] for name in ("success", "failure", "invalid")}
@@ -272,21 +288,28 @@ def conducted(
     signer, files, clock = FixedSigner(), LocalFiles(), StepClock(START)
     frozen = freeze(given or inputs(), directory, signer, clock, files=files)
     found = RecordedRound(directory, frozen.manifest, frozen.digest, clock)
+    root = frozen.manifest.corpus_root
+    found.log(StatementKind.ROUND_FROZEN, "small", bodies.RoundFrozen(manifest_digest=frozen.digest, corpus_root=root))
+    found.sign()
     expires_at = InstantMs(START + 10**9)
     grant = authorize(
         directory, frozen.digest, caps, signer, clock, files=files, round_id="small", expires_at=expires_at
     )
+    granted = sha256_digest(canonical(grant))
+    authorized = bodies.RoundAuthorized(manifest_digest=frozen.digest, authorization_digest=granted)
+    found.log(StatementKind.ROUND_AUTHORIZED, "small", authorized)
     found.log(
         StatementKind.ROUND_STARTED,
         "small",
         bodies.RoundStarted(
             manifest_digest=frozen.digest,
-            authorization_digest=sha256_digest(canonical(grant)),
+            authorization_digest=granted,
             epoch=1,
             pool="qemu",
             isolation="vm",
         ),
     )
+    found.sign()
     settled: dict[str, list[bodies.AttemptSettled]] = {}
     for run, tries in zip(frozen.manifest.schedule, stories.values(), strict=False):
         settled[run.id] = [_conduct(found, run, number, one) for number, one in enumerate(tries, start=1)]
@@ -314,6 +337,9 @@ def _conduct(found: RecordedRound, run: LogicalRun, number: int, one: Try) -> bo
     if one.passes is not None:
         _judge(found, name, one.passes)
     account = _account(found, run, name, one)
+    if account.refusals:
+        reasons = {refusal.reason: one.refusals for refusal in account.refusals}
+        found.log(StatementKind.REQUESTS_REFUSED, name, bodies.RequestsRefused(reasons=reasons))
     settled = settle_attempt(account, observed_models=("m-1",))
     found.log(StatementKind.ATTEMPT_SETTLED, name, settled)
     classified = bodies.AttemptClassified(

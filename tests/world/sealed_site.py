@@ -12,7 +12,6 @@ from controller.adapters.ledger_sqlite import SqliteLedger
 from controller.adapters.sealed_store import SealedStore
 from controller.adapters.signer_file import create_private
 from controller.cli.__main__ import main
-from controller.domain import bodies
 from controller.domain.instant import InstantMs
 from controller.domain.statement import StatementKind
 from controller.evidence.canonical import dumps, loads
@@ -75,10 +74,7 @@ class Site:
         """A frozen and authorized round on the sealed tasks, its log on the disk."""
         entries = [task.entry for task in SealedStore(self.store).tasks()]
         given = inputs(replicates=1, given=entries, round_id=round_id)
-        found = Simulation(self.directory / round_id, given=given, passes=lambda run, number: "alpha" in run)
-        found.journal = SqlJournal.in_directory(found.directory)  # type: ignore[assignment]
-        frozen = bodies.RoundFrozen(manifest_digest=found.frozen.digest, corpus_root=found.frozen.manifest.corpus_root)
-        found.journal.append(StatementKind.ROUND_FROZEN, round_id, frozen, at=found.clock.now())
+        found = Simulation(self.directory / round_id, given=given, journal=SqlJournal.in_directory)
         remember_tasks(found.directory, {entry.id: self.store for entry in entries})
         return found
 

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from controller.adapters.files_durable import LocalFiles
-from controller.authorize import authorize, check_authorization
+from controller.authorize import authorize, check_authorization, log_grant
 from controller.conductor import running
 from controller.conductor.attempt import ATTEMPT_STEPS
+from controller.conductor.checkpoints import Checkpoints
 from controller.conductor.settlement import Books, UsageReports, close, draw_up
 from controller.conductor.world import World, token_sha256
 from controller.domain.authorization import Caps
-from controller.domain.bodies import RoundStarted
+from controller.domain.bodies import RoundFrozen, RoundStarted
 from controller.domain.ids import AttemptId, RequestId, sha256_digest
 from controller.domain.instant import InstantMs
+from controller.domain.keys import KeyRing
 from controller.domain.launch import LaunchContext, LaunchContract, Shim
 from controller.domain.limits import SandboxLimits
 from controller.domain.outcome import EndKind, Gate, SelfReport, Verdict, VerifierOutput
@@ -34,11 +36,13 @@ from controller.domain.tree import Tree, TreeFile
 from controller.domain.tree_stream import HarvestedTree
 from controller.domain.usage import RequestState, Usage
 from controller.errors import SandboxLost
-from controller.evidence.canonical import canonical
 from controller.freeze import FreezeInputs, Frozen, freeze
+from controller.ports.files import DurableFiles
+from controller.ports.journal import Journal
 from controller.ports.ledger import RequestEnd
 from controller.ports.patches import Patch, PatchTool
 from controller.ports.pool import Sandbox
+from controller.ports.signer import Signer
 from controller.ports.tasks import TaskContents
 from controller.run import artifact_sizes
 from controller.run.probes import PROBES
@@ -175,9 +179,11 @@ class Simulation:
         caps: Caps | None = None,
         given: FreezeInputs | None = None,
         tasks: TaskContents | None = None,
+        signer: Signer | None = None,
+        journal: Callable[[Path], Journal] = lambda directory: MemoryJournal(),
     ) -> None:
         self.clock = StepClock(recorded_round.START)
-        self.signer = FixedSigner()
+        self.signer: Signer = signer or FixedSigner()
         self.directory = directory / "round"
         inputs = given or recorded_round.inputs(replicates=replicates)
         self.frozen: Frozen = freeze(inputs, self.directory, self.signer, self.clock, files=LocalFiles())
@@ -191,8 +197,12 @@ class Simulation:
             round_id=self.frozen.manifest.round_id,
             expires_at=InstantMs(self.clock.now() + 10**9),
         )
+        frozen = RoundFrozen(manifest_digest=self.frozen.digest, corpus_root=self.frozen.manifest.corpus_root)
         self.rate_card_in_use = self.frozen.manifest.rate_card_digest
-        self.journal = MemoryJournal()
+        self.journal = journal(self.directory)
+        round_id = self.frozen.manifest.round_id
+        self.journal.append(StatementKind.ROUND_FROZEN, round_id, frozen, at=self.clock.now())
+        self.checkpoints().sign()
         self.pool = FakePool(self.clock)
         self.ledger = MemoryLedger(self.clock)
         self.artifacts = MemoryArtifacts(self.clock)
@@ -202,6 +212,17 @@ class Simulation:
         self._says, self._lingers = says, lingers
         self.tasks = tasks or OpenTasks(self.frozen.manifest.tasks)
         self._names: dict[str, tuple[str, int]] = {}
+
+    def checkpoints(self, files: DurableFiles | None = None) -> Checkpoints:
+        """What signs the round's log."""
+        return Checkpoints(
+            self.directory,
+            self.frozen.manifest.round_id,
+            journal=self.journal,
+            signer=self.signer,
+            files=files or LocalFiles(),
+            clock=self.clock,
+        )
 
     def world(self, effects: Effects | None = None) -> World:
         """A new controller over the same outside world."""
@@ -215,13 +236,14 @@ class Simulation:
             tasks=self.tasks,
             harnesses={arm.harness: adapter for arm in self.frozen.manifest.arms},
             journal=watch.watch(self.journal, EFFECTS["journal"]),
+            checkpoints=self.checkpoints(watch.watch(LocalFiles(), EFFECTS["files"])),
             pool=watch.watch(self.pool, EFFECTS["pool"]),
             ledger=watch.watch(self.ledger, EFFECTS["ledger"]),
             artifacts=watch.watch(self.artifacts, EFFECTS["artifacts"]),
             patches=NoPatches(),
             files=watch.watch(LocalFiles(), EFFECTS["files"]),
             clock=self.clock,
-            keys=self.signer.ring,
+            keys=KeyRing(keys=(self.signer.key,)),
             secret=b"s" * 32,
             egress_socket="/run/none.sock",
             owner="tests",
@@ -250,9 +272,10 @@ class Simulation:
                     return running.HALTED
 
     def settle(self, usage: UsageReports | None = None) -> Books:
-        """Close the books."""
+        """Close the books and sign the log."""
         books = draw_up(self.frozen.manifest, self.journal, self.ledger, self.clock, usage=usage)
         close(books, self.journal, self.clock)
+        self.checkpoints().sign()
         return books
 
     def after_kill(self, aftermath: Aftermath) -> None:
@@ -412,10 +435,11 @@ def started(simulation: Simulation, epoch: int) -> None:
     grant = check_authorization(world.round_dir, world.manifest_digest, world.keys, world.clock.now())
     body = RoundStarted(
         manifest_digest=simulation.frozen.digest,
-        authorization_digest=sha256_digest(canonical(grant)),
+        authorization_digest=log_grant(simulation.journal, grant, at=simulation.clock.now()),
         epoch=epoch,
         pool="fake",
         isolation="vm",
     )
     key = f"{StatementKind.ROUND_STARTED}:e{epoch}"
     simulation.journal.append(StatementKind.ROUND_STARTED, "small", body, at=simulation.clock.now(), key=key)
+    simulation.checkpoints().sign()

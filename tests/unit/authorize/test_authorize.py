@@ -7,15 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.adapters.files_durable import LocalFiles
-from controller.authorize import authorize, check_authorization, next_is_covered, remaining
+from controller.authorize import authorize, check_authorization, log_grant, next_is_covered, remaining
 from controller.domain.authorization import Authorization, Caps, Consumed, attempt_ceiling, excesses
+from controller.domain.ids import sha256_digest
 from controller.domain.instant import InstantMs
 from controller.domain.limits import SandboxLimits, SpendLimits
 from controller.domain.money import usd_from_text
 from controller.domain.statement import StatementKind
 from controller.errors import AuthorizationExpired, BadSignature, InvalidInput, NotAuthorized
+from controller.evidence.canonical import canonical
 from controller.evidence.consumption import Tally, consumption
 from tests.world.clock import StepClock
+from tests.world.journal import MemoryJournal
 from tests.world.recorded_round import START, conducted, digest
 from tests.world.signer import FixedSigner
 
@@ -77,13 +80,13 @@ def test_a_grant_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
 
 def test_the_next_attempt_is_covered_up_to_the_last_ceiling() -> None:
     ceiling = attempt_ceiling(SpendLimits(), SandboxLimits(), opens_run=False)
-    used = Consumed(logical_runs=2, attempts=2, requests=120, usd="2.00", wall_ms=60 * 60_000)
+    used = Consumed(logical_runs=2, attempts=2, requests=120, usd="2.00", timeout_ms=60 * 60_000)
     assert next_is_covered(CAPS, used, ceiling)
     for over in (
         Consumed(attempts=1),
         Consumed(requests=1),
         Consumed(usd="0.000000001"),
-        Consumed(wall_ms=1),
+        Consumed(timeout_ms=1),
         Consumed(logical_runs=1),
     ):
         assert not next_is_covered(CAPS, used.plus(over), ceiling)
@@ -95,7 +98,7 @@ AMOUNTS = st.builds(
     attempts=st.integers(0, 5),
     requests=st.integers(0, 300),
     usd=st.decimals(0, 5, places=9).map(lambda value: f"{value:f}"),
-    wall_ms=st.integers(0, 10**7),
+    timeout_ms=st.integers(0, 10**7),
 )
 
 
@@ -118,8 +121,8 @@ def test_attempts_count_with_their_ceilings_until_they_are_settled(tmp_path: Pat
         tally.add(statement)
         if statement.kind in (StatementKind.ATTEMPT_INTENDED, StatementKind.ATTEMPT_SETTLED):
             seen.append(tally.consumed)
-    ceiling = Consumed(logical_runs=1, attempts=1, requests=60, usd="1", wall_ms=1_800_000)
-    settled = Consumed(logical_runs=1, attempts=1, requests=2, usd="0.005546", wall_ms=61_000)
+    ceiling = Consumed(logical_runs=1, attempts=1, requests=60, usd="1", timeout_ms=1_800_000)
+    settled = Consumed(logical_runs=1, attempts=1, requests=2, usd="0.005546", timeout_ms=1_800_000)
     assert seen[:3] == [ceiling, settled, settled.plus(ceiling)]
     unknown = 17  # the statement that settles the attempt with a request of unknown cost keeps its ceilings
     assert usd_from_text(seen[unknown].usd) == usd_from_text(seen[unknown - 1].usd)
@@ -133,3 +136,18 @@ def test_a_new_generation_of_an_attempt_is_not_counted_again(tmp_path: Path) -> 
     spend, sandbox = found.manifest.spend_limits, found.manifest.sandbox_limits
     again = [intent, intent.model_copy(update={"body": {**intent.body, "generation": 2}})]
     assert consumption(again, spend, sandbox) == consumption([intent], spend, sandbox)
+
+
+def test_every_attempt_counts_its_whole_timeout_however_soon_it_ended(tmp_path: Path) -> None:
+    found = conducted(tmp_path / "small")
+    used = consumption(found.statements, found.manifest.spend_limits, found.manifest.sandbox_limits)
+    assert used.timeout_ms == 12 * 1_800_000
+
+
+def test_a_grant_is_logged_once_with_the_digest_of_its_payload(tmp_path: Path) -> None:
+    granted, journal = _grant(tmp_path), MemoryJournal()
+    digest = log_grant(journal, granted, at=InstantMs(START + 1))
+    assert log_grant(journal, granted, at=InstantMs(START + 2)) == digest == sha256_digest(canonical(granted))
+    assert [s.body for s in journal.statements()] == [
+        {"manifest_digest": MANIFEST, "authorization_digest": digest},
+    ]

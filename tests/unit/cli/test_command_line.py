@@ -47,7 +47,7 @@ def verbs() -> list[str]:
 
 def test_help_names_every_verb_and_each_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(verbs()) >= 18
-    groups = ("card", "holdout", "images", "pool", "serve", "task")
+    groups = ("card", "holdout", "images", "pool", "serve", "task", "timestamp", "witness")
     for verb in verbs():
         code, out, _ = screen(capsys, verb, "--help")
         assert code == 0
@@ -250,6 +250,24 @@ def test_an_error_is_one_screen_however_much_is_wrong(capsys: pytest.CaptureFixt
         ["settle", "{round}", "--usage-report", "{file}"],
         ["settle", "{round}", "--retail-policy", "{file}"],
         ["verify", "--task", "corpus/humanize", "--patch", "{file}"],
+        ["check", "{round}/release", "--witness", "{file}"],
+        ["check", "{round}/release", "--tsa", "{file}"],
+        ["dispute", "{round}", "--by", "me", "--text-file", "{file}"],
+        ["timestamp", "attach", "{round}", "{file}", "--tsa", "{file}"],
+        ["witness", "attach", "{round}", "{file}", "--witness", "{file}"],
+        [
+            "witness",
+            "sign",
+            "{file}",
+            "--key",
+            "{round}/w.pem",
+            "--name",
+            "w",
+            "--publisher",
+            "{file}",
+            "--out",
+            "{round}/new",
+        ],
         ["serve", "meter", "--config", "{file}"],
     ],
     ids=lambda arguments: " ".join(arguments[:2]),

@@ -11,11 +11,10 @@ import pytest
 
 from controller.adapters.journal_sql import SqlJournal
 from controller.adapters.ledger_sqlite import SqliteLedger
+from controller.adapters.signer_file import FileSigner
 from controller.cli.__main__ import main
-from controller.domain import bodies
 from controller.domain.instant import InstantMs
 from controller.domain.provider_report import MINUTE_MS
-from controller.domain.statement import StatementKind
 from controller.ports.ledger import MeterLife
 from tests.world.recorded_round import START
 from tests.world.simulation import Simulation, started
@@ -29,16 +28,19 @@ LAST_MINUTE = 60
 def round_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished round of which one answer was lost."""
     monkeypatch.setenv("FAIRTRIAL_STATE_DIR", str(tmp_path / "state"))
-    found = Simulation(tmp_path, loses=lambda run, sequence: (run, sequence) == (LOST, 2))
-    journal = SqlJournal.in_directory(found.directory)
+    found = Simulation(
+        tmp_path,
+        loses=lambda run, sequence: (run, sequence) == (LOST, 2),
+        signer=FileSigner.open(tmp_path / "state" / "keys" / "publisher.pem"),
+        journal=SqlJournal.in_directory,
+    )
     ledger = SqliteLedger(found.directory / "ledger.sqlite", found.clock, meter=MeterLife(place="here", life="1"))
-    found.journal, found.ledger = journal, ledger  # type: ignore[assignment]
-    frozen = bodies.RoundFrozen(manifest_digest=found.frozen.digest, corpus_root=found.frozen.manifest.corpus_root)
-    journal.append(StatementKind.ROUND_FROZEN, "small", frozen, at=found.clock.now())
+    found.ledger = ledger  # type: ignore[assignment]
     started(found, 1)
     found.conduct(found.world())
     ledger.close()
-    journal.close()
+    assert isinstance(found.journal, SqlJournal)
+    found.journal.close()
     return found.directory
 
 
@@ -64,7 +66,6 @@ def write_reports(tmp_path: Path, *, keys: bool = True) -> str:
     path.write_bytes(openai_page([(m, k, u) for (m, k), u in merged.items()], minutes=minutes))
     if keys:
         ids = {f"rehearsal:{run.replace('.', ':').replace(':r1', ':1')}:1": f"key_{run}" for run in runs}
-        (tmp_path / "state" / "keys").mkdir(parents=True)
         (tmp_path / "state" / "keys" / "key-ids.json").write_text(json.dumps(ids))
     return str(path)
 

@@ -227,7 +227,7 @@ def test_a_stopped_index_is_published_with_its_missing_runs(tmp_path: Path) -> N
     place = next(i for i, s in enumerate(found.statements) if s.kind is K.ROUND_SETTLED)
     closing = found.statements[place:]
     del found.statements[place:]
-    found.log(K.ROUND_STOPPED, "small", bodies.RoundStopped(rule="authorization", detail="the grant is used up"))
+    found.log(K.ROUND_STOPPED, "small", bodies.RoundStopped(rule="rate-card", detail="the meter prices by another"))
     found.log(K.ROUND_SETTLED, "small", bodies.RoundSettled.model_validate_json(json.dumps(closing[0].body)))
     found.log(K.ROUND_CLOSED, "small", bodies.RoundClosed.model_validate_json(json.dumps(closing[1].body)))
     found.analyse()

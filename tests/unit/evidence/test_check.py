@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from controller.conductor.recompute import RoundRecompute
+from controller.domain import bodies
 from controller.domain.ids import sha256_digest
 from controller.domain.plan import LogicalRun, RoundManifest
+from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
 from controller.errors import BundleRejected
 from controller.evidence import bundle
@@ -140,13 +142,22 @@ def _statements(files: Files) -> list[Statement]:
 
 
 def _relog(files: Files, statements: Sequence[Statement]) -> None:
-    """Chain the statements anew and sign a new checkpoint."""
+    """Chain the statements anew, and sign the log anew wherever it must be signed."""
     chain: list[Statement] = []
     for one in statements:
         previous = chain[-1] if chain else None
         chain.append(next_statement(previous, kind=one.kind, at=one.at, subject=one.subject, body=one.body))
     files[bundle.STATEMENTS] = lines(chain)
-    files[bundle.CHECKPOINT] = sign_checkpoint(checkpoint_of("small", leaves(chain)), SIGNER)
+    for name in [name for name in files if bundle.checkpoint_size(name)]:
+        del files[name]
+    starts = [s.sequence + 1 for s in chain if s.kind is K.ROUND_STARTED]
+    for size in (1, *starts, len(chain)):
+        files[bundle.checkpoint_name(size)] = _note(chain[:size])
+    files[bundle.CHECKPOINT] = _note(chain)
+
+
+def _note(statements: Sequence[Statement]) -> bytes:
+    return sign_checkpoint(checkpoint_of("small", leaves(statements)), SIGNER)
 
 
 def _drop(kind: StatementKind, position: int = 0, *, starting: str = "") -> Tamper:
@@ -199,6 +210,75 @@ def _move_first(kind: StatementKind) -> Tamper:
     return tamper
 
 
+def _insert(position: int, kind: StatementKind, subject: str, body: Record) -> Tamper:
+    """One more statement at that place, counted from the end if negative."""
+
+    def tamper(files: Files) -> None:
+        statements = _statements(files)
+        added = next_statement(None, kind=kind, at=statements[position].at, subject=subject, body=body)
+        statements.insert(position, added)
+        _relog(files, statements)
+
+    return tamper
+
+
+def _stopped(rule: str) -> Tamper:
+    return _insert(-2, K.ROUND_STOPPED, "small", bodies.RoundStopped(rule=rule, detail="d"))
+
+
+def _declared(event: str) -> Tamper:
+    return _insert(-2, K.OPERATOR_ACT, "small", bodies.OperatorAct(act="stop", note="n", event=event))
+
+
+def _granted_last(files: Files) -> None:
+    statements = _statements(files)
+    place = next(i for i, s in enumerate(statements) if s.kind is K.ROUND_AUTHORIZED)
+    _relog(files, [*statements[:place], *statements[place + 1 :], statements[place]])
+
+
+def _unsigned(position: int) -> Tamper:
+    """Without one of the signed states, counted from the oldest."""
+
+    def tamper(files: Files) -> None:
+        del files[bundle.checkpoint_name(_sizes(files)[position])]
+
+    return tamper
+
+
+def _sizes(files: Files) -> list[int]:
+    return sorted(size for name in files if (size := bundle.checkpoint_size(name)) is not None)
+
+
+def _forked(size: int) -> Tamper:
+    """The key holder once signed another history of that size."""
+
+    def tamper(files: Files) -> None:
+        other = _statements(files)[:size]
+        other[-1] = other[-1].model_copy(update={"subject": "another"})
+        files[bundle.checkpoint_name(size)] = _note(other)
+
+    return tamper
+
+
+def _signed_as(size: int, named: int) -> Tamper:
+    def tamper(files: Files) -> None:
+        statements = _statements(files)
+        note = sign_checkpoint(checkpoint_of("small", [b"x"] * size), SIGNER)
+        files[bundle.checkpoint_name(named)] = note if size > len(statements) else _note(statements[:size])
+
+    return tamper
+
+
+def _disputed(subject: str, text: bytes, kept: bytes) -> Tamper:
+    def tamper(files: Files) -> None:
+        body = bodies.DisputeFiled(by="a rival", text_digest=sha256_digest(text))
+        _insert(len(_statements(files)) - 1, K.DISPUTE_FILED, subject, body)(files)
+        if kept:
+            files[bundle.dispute_name(body.text_digest)] = kept
+
+    return tamper
+
+
 def _row(name: str, position: int, **changes: Any) -> Tamper:
     def tamper(files: Files) -> None:
         rows = [json.loads(line) for line in files[name].splitlines()]
@@ -236,7 +316,8 @@ def _grant(**changes: Any) -> Tamper:
         altered = dumps({**payload, **changes})
         files[bundle.AUTHORIZATION] = sign(AUTHORIZATION_TYPE, altered, SIGNER)
         digest = sha256_digest(altered)
-        _alter(StatementKind.ROUND_STARTED, authorization_digest=digest)(files)
+        _alter(K.ROUND_AUTHORIZED, authorization_digest=digest)(files)
+        _alter(K.ROUND_STARTED, authorization_digest=digest)(files)
 
     return tamper
 
@@ -271,8 +352,22 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("another plan under the same log", 4, "another manifest", _manifest(title="Better title")),
     ("statement cut out", 4, "statement at position 5", _unlinked),
     ("tail cut off", 4, "checkpoint signs", _old_checkpoint),
-    ("unknown field in a claim", 4, "statement 1 ", _alter(K.ATTEMPT_INTENDED, favourite=True)),
-    ("no start", 4, "does not begin", _drop(K.ROUND_STARTED)),
+    ("unknown field in a claim", 4, "statement 3 ", _alter(K.ATTEMPT_INTENDED, favourite=True)),
+    ("no freezing", 4, "does not begin by freezing", _drop(K.ROUND_FROZEN)),
+    ("frozen twice", 4, "does not begin by freezing", _repeat(K.ROUND_FROZEN)),
+    ("no start", 4, "never says that the round was started", _drop(K.ROUND_STARTED)),
+    ("not signed at freeze", 4, "not signed at freeze", _unsigned(0)),
+    ("not signed at the start", 4, "between the start in statement 2 and an attempt", _unsigned(1)),
+    ("not signed at the close", 4, "not signed after the round was closed", _unsigned(2)),
+    ("signed another beginning", 4, "the first 3 statements are not those that were signed", _forked(3)),
+    ("signed more than there is", 4, "999 statements were signed", _signed_as(999, 999)),
+    ("signed state under another name", 4, "checkpoints/4.txt signs 5 statements", _signed_as(5, 4)),
+    ("dispute without its text", 4, "the text of a dispute, is missing", _disputed("small", b"We object.", b"")),
+    ("dispute with another text", 4, "has other bytes", _disputed("small", b"We object.", b"We agree.")),
+    ("dispute about nothing", 4, "disputes 'first.alpha.r9'", _disputed("first.alpha.r9", b"No.", b"No.")),
+    ("text without a dispute", 4, "belongs to no dispute", _set(bundle.dispute_name(OTHER), b"What?")),
+    ("line of nobody", 4, "with one more line", _set("witness/3-00000000.txt", b"")),
+    ("stamp of nothing", 4, "stamps a state of the log that is not here", _set("timestamps/7.tsr", b"")),
     ("started under another grant", 4, "not in the bundle", _alter(K.ROUND_STARTED, authorization_digest=OTHER)),
     ("cap on attempts", 5, "attempts: 3 of 2", _grant(caps={"attempts": 2})),
     ("grant beyond the envelope", 5, "frozen envelope: usd: 301 of 300", _grant(caps={"usd": "301"})),
@@ -280,6 +375,10 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("cap on requests", 5, "requests: ", _grant(caps={"requests": 61})),
     ("cap on time", 5, "timeout_ms: ", _grant(caps={"timeout_minutes": 30})),
     ("cap on logical runs", 5, "logical_runs: ", _grant(caps={"logical_runs": 7})),
+    ("never granted", 5, "no grant was in force", _drop(K.ROUND_AUTHORIZED)),
+    ("granted afterwards", 5, "no grant was in force", _granted_last),
+    ("granted something else", 5, "names a grant that is not", _alter(K.ROUND_AUTHORIZED, authorization_digest=OTHER)),
+    ("stopped for caps that were far", 5, "caps that were not reached", _stopped("authorization")),
     ("expired grant", 5, "no grant was in force", _grant(expires_at=1_790_000_003_000)),
     ("later grant", 5, "no grant was in force", _grant(authorized_at=1_795_000_000_000)),
     ("grant for another plan", 5, "another manifest", _grant(manifest_digest=OTHER)),
@@ -308,6 +407,12 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("isolation breached", 6, "isolation was not proven", _alter(K.ISOLATION_RECEIPT, mismatches=["route"])),
     ("a normal answer tried again", 6, "may not be retried", _normal_answer(2)),
     ("a run nobody scheduled", 6, "never scheduled", _alter(K.ATTEMPT_INTENDED, run="first.alpha.r9")),
+    ("stopped for who is winning", 6, "no predeclared event", _stopped("our arm is losing")),
+    ("stopped for errors that were few", 6, "which the log does not show", _stopped("error-share")),
+    ("stopped for a model that answered", 6, "which the log does not show", _stopped("observed-model")),
+    ("stopped for accounts that settled", 6, "which the log does not show", _stopped("reconciliation")),
+    ("stopped for what persons declare", 6, "no predeclared event", _stopped("sealed-task-exposure")),
+    ("declared what the log shows", 6, "that persons declare", _declared("error-share")),
     ("never closed", 6, "closed 0 times", _drop(K.ROUND_CLOSED)),
     ("closed with another count", 6, "the scores give", _alter(K.ROUND_CLOSED, success=8)),
     ("gone on after the end", 6, "after the round was closed", _repeat(K.ATTEMPT_INTENDED)),
@@ -325,8 +430,12 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("free without proof", 7, "without a proof", _row("ledger.jsonl", 0, state="zero_bill", usd="0")),
     ("unknown with a price", 7, "is unknown", _row("ledger.jsonl", 0, state="unknown")),
     ("settled without usage", 7, "without usage", _row("ledger.jsonl", 0, usage=None)),
-    ("refusal dropped", 7, "but the ledger gives", _cut_row("refusals.jsonl", 0)),
+    ("refusal dropped", 7, "does not tell the 0 refusals", _cut_row("refusals.jsonl", 0)),
     ("run scored lower", 7, "is scored at 0 USD", _alter(K.RUN_SCORED, usd="0")),
+    ("invalid for no reason", 7, "does not tell why it is invalid", _drop(K.RUN_INVALIDATED)),
+    ("invalid for another cause", 7, "not tell why", _alter(K.RUN_INVALIDATED, reasons={"att-0": "request-in-flight"})),
+    ("refusals untold", 7, "does not tell the 1 refusals", _drop(K.REQUESTS_REFUSED)),
+    ("refused for another reason", 7, "by their reasons", _alter(K.REQUESTS_REFUSED, reasons={"impolite": 1})),
     ("an invalid run hidden", 7, "settlement calls [] invalid", _alter(K.ROUND_SETTLED, invalid_runs=[])),
     ("attempt settled lower", 7, "was settled at 0", _alter(K.ATTEMPT_SETTLED, usd="0")),
     ("round settled lower", 7, "the round is settled at 0", _alter(K.ROUND_SETTLED, usd="0")),

@@ -13,49 +13,50 @@ from tests.world.signer import FixedSigner
 SIGNER = FixedSigner()
 
 
-def _chain(length: int) -> list[Statement]:
-    chain: list[Statement] = []
+def chain(length: int, *, note: str = "") -> list[Statement]:
+    """Statements that follow from one another; another note makes another history."""
+    found: list[Statement] = []
     for number in range(length):
-        chain.append(
+        found.append(
             next_statement(
-                chain[-1] if chain else None,
+                found[-1] if found else None,
                 kind=StatementKind.OPERATOR_ACT,
                 at=InstantMs(number),
                 subject="demo",
-                body=OperatorAct(act="resume", note=f"note {number}"),
+                body=OperatorAct(act="resume", note=f"{note}note {number}"),
             )
         )
-    return chain
+    return found
 
 
 def test_a_chain_in_order_holds() -> None:
     check_chain([])
-    check_chain(_chain(5))
+    check_chain(chain(5))
 
 
 def test_every_change_of_a_chain_but_a_cut_tail_breaks_it() -> None:
-    chain = _chain(6)
+    statements = chain(6)
     for place in range(5):
         with pytest.raises(BundleRejected, match=r"statement"):
-            check_chain(chain[:place] + chain[place + 1 :])
-        swapped = list(chain)
+            check_chain(statements[:place] + statements[place + 1 :])
+        swapped = list(statements)
         swapped[place], swapped[place + 1] = swapped[place + 1], swapped[place]
         with pytest.raises(BundleRejected):
             check_chain(swapped)
-        altered = list(chain)
+        altered = list(statements)
         altered[place] = altered[place].model_copy(update={"subject": "other"})
         with pytest.raises(BundleRejected, match=f"statement {place + 1} does not follow"):
             check_chain(altered)
 
 
 def test_the_checkpoint_sees_a_cut_tail() -> None:
-    chain = _chain(6)
-    check_chain(chain[:5])
-    assert checkpoint_of("demo", leaves(chain)) != checkpoint_of("demo", leaves(chain[:5]))
+    statements = chain(6)
+    check_chain(statements[:5])
+    assert checkpoint_of("demo", leaves(statements)) != checkpoint_of("demo", leaves(statements[:5]))
 
 
 def test_a_signed_checkpoint_comes_back_and_every_flipped_bit_is_refused() -> None:
-    checkpoint = checkpoint_of("demo", leaves(_chain(3)))
+    checkpoint = checkpoint_of("demo", leaves(chain(3)))
     note = sign_checkpoint(checkpoint, SIGNER)
     assert check_checkpoint(note, log_origin("demo"), SIGNER.ring) == checkpoint
     assert note.decode().splitlines()[:2] == ["fairtrial/round/demo", "3"]
@@ -67,7 +68,7 @@ def test_a_signed_checkpoint_comes_back_and_every_flipped_bit_is_refused() -> No
 
 
 def test_a_checkpoint_of_another_round_or_key_is_refused() -> None:
-    note = sign_checkpoint(checkpoint_of("demo", leaves(_chain(3))), SIGNER)
+    note = sign_checkpoint(checkpoint_of("demo", leaves(chain(3))), SIGNER)
     with pytest.raises(BadSignature, match="origin"):
         check_checkpoint(note, log_origin("other"), SIGNER.ring)
     with pytest.raises(BadSignature, match="none of the trusted keys"):

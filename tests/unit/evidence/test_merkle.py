@@ -89,3 +89,22 @@ def test_impossible_histories_are_refused(old: int, size: int) -> None:
         merkle.consistency_proof(LEAVES[:size], old)
     with pytest.raises(BundleRejected):
         merkle.check_consistency(old, size, merkle.EMPTY_ROOT, merkle.EMPTY_ROOT, ())
+
+
+def test_a_running_tree_has_the_root_of_its_leaves_and_goes_on_from_its_peaks() -> None:
+    tree = merkle.RunningTree()
+    for size in range(65):
+        assert (tree.size, tree.root) == (size, _recursive_root(LEAVES[:size]))
+        tree = merkle.RunningTree(tree.size, tree.peaks)
+        if size < 64:
+            tree.add(LEAVES[size])
+
+
+@pytest.mark.parametrize(("size", "peaks"), [(0, b"x" * 32), (1, b""), (3, b"x" * 32), (2, b"x" * 31), (4, b"x" * 64)])
+def test_peaks_that_do_not_fit_the_size_are_refused(size: int, peaks: bytes) -> None:
+    with pytest.raises(ValueError, match="peaks"):
+        merkle.RunningTree(size, peaks)
+
+
+def test_roots_at_several_sizes_are_found_in_one_pass() -> None:
+    assert merkle.roots_at(LEAVES, {0, 1, 7, 64, 65}) == {n: _recursive_root(LEAVES[:n]) for n in (0, 1, 7, 64)}

@@ -109,11 +109,26 @@ def test_a_stopped_round_may_be_published_as_incomplete(tmp_path: Path) -> None:
 
 def test_a_measured_round_in_a_container_has_an_open_gate(found: RecordedRound) -> None:
     manifest = found.manifest.model_copy(update={"kind": "measured"})
-    start = found.statements[0]
+    start = next(s for s in found.statements if s.kind is StatementKind.ROUND_STARTED)
     weak = start.model_copy(update={"body": {**start.body, "isolation": "container"}})
-    gates = open_gates(manifest, [weak, *found.statements[1:]], dataset=b"", analysis=b"", report="")
+    others = [s for s in found.statements if s is not start]
+    gates = open_gates(manifest, [weak, *others], dataset=b"", analysis=b"", report="", is_signed=True)
     assert list(gates) == ["isolated: a measured round ran in container isolation"]
-    assert not list(open_gates(manifest, found.statements, dataset=b"", analysis=b"", report=""))
+    assert not list(open_gates(manifest, found.statements, dataset=b"", analysis=b"", report="", is_signed=True))
+
+
+def test_a_log_that_nobody_signed_is_not_published(found: RecordedRound) -> None:
+    records = found.records()
+    (found.directory / bundle.checkpoint_name(len(found.statements))).unlink()
+    with pytest.raises(NotPublishable, match="signed: no checkpoint signs the"):
+        publish(
+            found.directory,
+            found.directory.parent / "release",
+            records,
+            files=LocalFiles(),
+            signer=SIGNER,
+            recompute=RoundRecompute(),
+        )
 
 
 def test_what_a_stranger_would_refuse_is_not_published(found: RecordedRound) -> None:

@@ -110,8 +110,8 @@ def test_a_round_without_sealed_tasks_and_an_existing_directory_are_refused(clos
     (closed.directory / "there").mkdir()
     with pytest.raises(InvalidInput, match="never overwritten"):
         disclose(closed, "there")
-    plain = Simulation(closed.directory / "plain")
-    _log_frozen(plain).close()
+    plain = Simulation(closed.directory / "plain", journal=SqlJournal.in_directory)
+    plain.journal.close()  # type: ignore[attr-defined]
     shutil.rmtree(closed.round)
     plain.directory.rename(closed.round)
     with pytest.raises(InvalidInput, match="no sealed tasks"):
@@ -149,19 +149,10 @@ def test_patches_that_were_changed_are_not_disclosed(closed: Site) -> None:
 # -- the next round -------------------------------------------------------------------------------------------------
 
 
-def _log_frozen(simulation: Simulation) -> SqlJournal:
-    manifest = simulation.frozen.manifest
-    journal = SqlJournal.in_directory(simulation.directory)
-    body = bodies.RoundFrozen(manifest_digest=simulation.frozen.digest, corpus_root=manifest.corpus_root)
-    journal.append(StatementKind.ROUND_FROZEN, manifest.round_id, body, at=simulation.clock.now())
-    return journal
-
-
 def next_round(site: Site, *, starts_at: InstantMs | None) -> Path:
     """A round on other sealed tasks, frozen after the first and perhaps started."""
     given = inputs(replicates=1, given=[sealed_task("other")[0].entry], round_id="next")
-    found = Simulation(site.directory / "next", given=given)
-    found.journal = _log_frozen(found)  # type: ignore[assignment]
+    found = Simulation(site.directory / "next", given=given, journal=SqlJournal.in_directory)
     if starts_at is not None:
         body = bodies.RoundStarted(
             manifest_digest=found.frozen.digest, authorization_digest=found.frozen.digest, epoch=1, pool="qemu",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from controller.conductor.stops import StopWatch, standing_stop, stop_error
+import pytest
+
+from controller.conductor.rounds import stop_error
 from controller.domain import bodies
 from controller.domain.instant import InstantMs
 from controller.domain.outcome import EndKind
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
+from controller.domain.stops import DECLARED, StopEvent
 from controller.domain.terms import StopRules
+from controller.errors import BundleRejected
 from controller.evidence.log import next_statement
+from controller.evidence.stops import StopWatch, check_stops, standing_stop
 from tests.unit.schedule.test_rules import classified
 
 
@@ -70,6 +75,59 @@ def test_a_written_stop_names_its_rule() -> None:
     assert standing_stop(log((StatementKind.ROUND_STOPPED, body))) == body
 
 
+def accounts(count: int, *, valid: bool) -> list[tuple[StatementKind, Record]]:
+    body = bodies.AttemptSettled(
+        requests=5, refusals=0, tokens={}, usd="0" if valid else None, valid=valid, problems=()
+    )
+    return [(StatementKind.ATTEMPT_SETTLED, body) for _ in range(count)]
+
+
+def test_more_than_five_percent_of_accounts_that_did_not_settle_stop_the_round_with_the_numbers() -> None:
+    exactly = watching(log(*accounts(95, valid=True), *accounts(5, valid=False)))
+    above = watching(log(*accounts(94, valid=True), *accounts(6, valid=False)))
+    few = watching(log(*accounts(39, valid=False)))
+    assert (exactly.reconciliation, few.reconciliation) == (None, None)
+    assert above.reconciliation == bodies.RoundStopped(
+        rule="reconciliation", detail="the accounts of 6 of 100 attempts did not settle"
+    )
+
+
+@pytest.mark.parametrize("event", sorted(DECLARED))
+def test_what_a_person_declares_stops_the_round_for_good(event: str) -> None:
+    declared = bodies.OperatorAct(act="stop", note="seen in a mirror", event=event)
+    statements = log((StatementKind.OPERATOR_ACT, declared), act("resume"))
+    assert standing_stop(statements) == bodies.RoundStopped(rule=event, detail="seen in a mirror")
+    check_stops(StopRules(), statements)
+    with pytest.raises(BundleRejected, match="no predeclared event"):
+        check_stops(StopRules(events=(StopEvent.ERROR_SHARE,)), statements)
+
+
+def stopped(rule: str) -> tuple[StatementKind, Record]:
+    return StatementKind.ROUND_STOPPED, bodies.RoundStopped(rule=rule, detail="d")
+
+
+SHOWN: dict[str, list[tuple[StatementKind, Record]]] = {
+    "error-share": ends(40, EndKind.INFRASTRUCTURE),
+    "reconciliation": accounts(40, valid=False),
+}
+
+
+@pytest.mark.parametrize("rule", sorted(SHOWN))
+def test_a_stop_needs_its_event_before_it(rule: str) -> None:
+    check_stops(StopRules(), log(*SHOWN[rule], stopped(rule)))
+    # What ended between the reading and the writing of the stop may have brought the share down again.
+    diluting = [*ends(900, EndKind.NORMAL), *accounts(900, valid=True)]
+    check_stops(StopRules(), log(*SHOWN[rule], *diluting, stopped(rule)))
+    with pytest.raises(BundleRejected, match=f"statement 0 stops the round for '{rule}', which the log does not show"):
+        check_stops(StopRules(), log(stopped(rule), *SHOWN[rule]))
+
+
+def test_the_observed_model_is_shown_by_one_account() -> None:
+    check_stops(StopRules(), log(settled(other=1), stopped("observed-model")))
+    with pytest.raises(BundleRejected, match="does not show"):
+        check_stops(StopRules(), log(settled(), stopped("observed-model")))
+
+
 def settled(**off_lane_models: int) -> tuple[StatementKind, Record]:
     body = bodies.AttemptSettled(
         requests=5, refusals=0, tokens={}, usd=None, valid=False, problems=(), off_lane_models=off_lane_models
@@ -104,9 +162,9 @@ def test_another_rate_card_than_the_frozen_one_stops_the_round_with_both_digests
 
 
 def test_only_a_predeclared_event_stops_a_round() -> None:
-    rules = StopRules(events=("authorization", "error-share", "operator"))
-    watch = watching(log(settled(other=2)), rules)
-    assert watch.observed_model is None
+    rules = StopRules(events=(StopEvent.AUTHORIZATION,))
+    watch = watching(log(settled(other=2), *accounts(50, valid=False), *ends(50, EndKind.INFRASTRUCTURE)), rules)
+    assert (watch.observed_model, watch.error_share, watch.reconciliation) == (None, None, None)
     assert watch.rate_card("sha256:bb", "sha256:aa") is None
 
 
