@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from controller.errors import ControllerFault, MachineUnsupported, MissingProgram
+from controller.errors import ControllerFault, MachineUnsupported, MissingProgram, PortOccupied
 
 START_SECONDS_MAX: Final = 60.0  # Envoy needs 3 s on an idle machine; an emulated guest may hold both processors
 STOP_SECONDS_MAX: Final = 15.0
@@ -49,11 +49,13 @@ class Service:
     def start(self) -> None:
         """Adopt the running process, or start one and wait until it is ready.
 
-        Raises MachineUnsupported with the end of its log.
+        Raises PortOccupied when a process that is not ours answers already, MachineUnsupported with the end of its log.
         """
         if self.alive() and self._ready():
             return
         self.stop()
+        if self._ready():  # else its answers would pass for those of the process that we start
+            raise PortOccupied(f"where the service {self.name} would listen, another process answers")
         argv = ["timeout", "--kill-after=10", str(self._lifetime_seconds), *self._argv]
         keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         try:

@@ -24,6 +24,7 @@ from controller.api import ResultsConfig
 from controller.domain.plan import UPSTREAMS, RoundManifest
 from controller.domain.record import Record
 from controller.errors import FairtrialError, InvalidInput, LedgerUnavailable
+from controller.evidence.canonical import canonical
 from controller.proxy.config import MeterConfig
 from controller.settings import Settings
 from controller.wiring.ledgers import LedgerPlace
@@ -49,7 +50,7 @@ class RoundServices:
         self._manifest = manifest
         self._scripts = scripts  # what the scripted model plays, by task
         self._ledger = ledger
-        self._sockets = runtime_directory(settings, round_dir)
+        self._sockets = runtime_directory(settings, round_dir, manifest)
         self.directory = round_dir / "services"
 
     @property
@@ -177,8 +178,12 @@ def _stop(services: list[Service]) -> None:
         service.stop()
 
 
-def runtime_directory(settings: Settings, round_dir: Path) -> Path:
-    """A short private directory for the round's sockets. Raises InvalidInput when somebody else prepared it."""
+def runtime_directory(settings: Settings, round_dir: Path, manifest: RoundManifest) -> Path:
+    """A short private directory for the sockets of this round at this place.
+
+    Services outlive a killed controller, so that another round in the place of a deleted one would meet the old ones.
+    Raises InvalidInput when somebody else prepared the directory.
+    """
     base = settings.runtime_dir
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = base.lstat()
@@ -187,7 +192,7 @@ def runtime_directory(settings: Settings, round_dir: Path) -> Path:
             f"{base}: must be a directory of mode 0700 that belongs to you",
             remedy="Remove it, or name another one with FAIRTRIAL_RUNTIME_DIR.",
         )
-    name = hashlib.sha256(str(round_dir.resolve()).encode()).hexdigest()[:12]
+    name = hashlib.sha256(os.fsencode(round_dir.resolve()) + b"\0" + canonical(manifest)).hexdigest()[:12]
     path = base / name
     if len(os.fsencode(path / LONGEST_SOCKET)) > SOCKET_PATH_BYTES_MAX or not _PLAIN.fullmatch(str(base)):
         raise InvalidInput(

@@ -24,7 +24,7 @@ def test_the_meter_names_the_card_that_it_loaded(tmp_path: Path) -> None:
         services = RoundServices(settings, tmp_path, manifest, {}, place)
         (directory / "meter").mkdir()
         rig = MeterRig(directory / "meter", "http://127.0.0.1:9")
-        (runtime_directory(settings, tmp_path) / "meter.sock").symlink_to(rig.socket)
+        (runtime_directory(settings, tmp_path, manifest) / "meter.sock").symlink_to(rig.socket)
         (directory / "meter" / "card.json").write_text("{}")  # what lies on the disk by now does not matter
         assert services.rate_card_in_use() == sha256_digest(canonical(CARD))
         rig.service.stop()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.adapters.services import Service
-from controller.errors import MachineUnsupported, MissingProgram
+from controller.errors import MachineUnsupported, MissingProgram, PortOccupied
 
 READY = "import pathlib, signal, sys; pathlib.Path(sys.argv[1]).touch(); signal.pause()"
 
@@ -56,6 +56,13 @@ def test_a_recycled_pid_is_neither_adopted_nor_killed(tmp_path: Path) -> None:
     assert not found.alive()
     found.stop()
     assert os.getpid() > 0, "this process was not killed"
+
+
+def test_the_answers_of_a_stranger_are_not_taken_for_those_of_our_process(tmp_path: Path) -> None:
+    (tmp_path / "ready").touch()
+    with pytest.raises(PortOccupied, match="model"):
+        service(tmp_path).start()
+    assert not (tmp_path / "model.json").exists()
 
 
 def test_a_service_that_ends_before_it_is_ready_shows_its_log(tmp_path: Path) -> None:

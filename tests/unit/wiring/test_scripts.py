@@ -53,7 +53,7 @@ def test_scripts_are_gone_when_the_services_are_up_or_have_failed(
                 raise AssertionError("never up")
         else:
             with services.running():
-                assert not list(runtime_directory(settings, tmp_path).rglob("*.json"))
-        assert not list(runtime_directory(settings, tmp_path).rglob("*.json"))
+                assert not list(runtime_directory(settings, tmp_path, manifest).rglob("*.json"))
+        assert not list(runtime_directory(settings, tmp_path, manifest).rglob("*.json"))
     assert seen == SCRIPTS
     assert json.dumps(SCRIPTS["first"]) not in "".join(path.read_text() for path in services.directory.glob("*.json"))
