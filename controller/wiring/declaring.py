@@ -14,7 +14,7 @@ from controller.errors import InvalidInput
 from controller.publish.rules import leaks
 from controller.settings import Settings
 from controller.wiring.inputs import read_input
-from controller.wiring.releasing import private_paths, secrets_of
+from controller.wiring.releasing import private_of
 from controller.wiring.rounds import checkpoints_of, read_round
 
 
@@ -46,8 +46,7 @@ def dispute_round(settings: Settings, round_dir: Path, *, about: str, by: str, t
     try:
         # What is in the log can't be taken out again, and would keep every later version from being published.
         files = {str(text_file): text, "by": by.encode(errors="replace")}
-        secrets, paths = secrets_of(settings, found), private_paths(settings, found)
-        if findings := [*leaks(files, secrets=secrets, private_paths=paths)]:
+        if findings := [*leaks(files, private_of(settings, found))]:
             raise InvalidInput(
                 "\n".join(findings), remedy="Ask for a text without it; a dispute is published as it is."
             )

@@ -311,7 +311,7 @@ def test_a_damaged_round_is_named(verb: str, name: str, tmp_path: Path, capsys: 
 def test_a_runtime_directory_that_no_socket_fits_is_named(name: str, tmp_path: Path) -> None:
     chosen = read_settings({"FAIRTRIAL_RUNTIME_DIR": str(tmp_path / name)})
     with pytest.raises(InvalidInput, match="a socket's path"):
-        runtime_directory(chosen, tmp_path)
+        runtime_directory(chosen, tmp_path, Simulation(tmp_path / "site").frozen.manifest)
 
 
 def test_a_grant_begins_no_new_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

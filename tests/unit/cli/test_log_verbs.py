@@ -182,7 +182,8 @@ def test_a_published_round_is_vouched_for_and_disputed_in_later_versions(
     assert say(capsys, *attach)[0] == 0
     assert say(capsys, *dispute(simulation, _written(tmp_path / "text", "Our flags were wrong.")))[0] == 0
     assert say(capsys, "analyse", round_dir)[0] == 0
-    assert say(capsys, "publish", round_dir, "--out", release)[0] == 0
+    told = ("--correction", "Two others vouch for the log, and one disputes it.")
+    assert say(capsys, "publish", round_dir, "--out", release, *told)[0] == 0
     second = release / "v2"
     code, out, err = say(
         capsys, "check", second, "--key", keys, "--witness", vkey, "--tsa", authority.certificate, "--json"
