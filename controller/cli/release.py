@@ -85,11 +85,12 @@ def check(
 
 
 def finish(round_dir: Path, as_json: bool) -> None:
-    """Settle, analyse, publish and check a conducted round; print where the report is."""
+    """Settle, analyse, publish and check a conducted round; print where the report is, or why it says nothing."""
     from controller.wiring.analysing import analyse_round, conclusion
     from controller.wiring.checking import check_bundle, describe_check
     from controller.wiring.demo import point_bundle
     from controller.wiring.releasing import publish_round
+    from controller.wiring.rounds import require_working_sandboxes
     from controller.wiring.settling import settle_round
 
     chosen = settings()
@@ -106,3 +107,4 @@ def finish(round_dir: Path, as_json: bool) -> None:
         as_json=as_json,
         text=f"report: {report}",
     )
+    require_working_sandboxes(round_dir)

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from controller.conductor.history import RunHistory, run_histories
+from controller.domain.bodies import AttemptClassified
 from controller.domain.money import sum_usd
+from controller.domain.outcome import EndKind
 from controller.domain.plan import RoundManifest
 from controller.domain.record import Record
 from controller.domain.statement import Statement, StatementKind
+from controller.evidence.claims import claim
 from controller.evidence.stops import standing_stop
 
 RoundState = Literal["frozen", "running", "stopped", "halted", "finished", "settled", "closed"]
@@ -58,6 +61,12 @@ def round_status(manifest: RoundManifest, statements: Sequence[Statement]) -> Ro
         stopped_by=f"{reason.rule}: {reason.detail}" if reason else None,
         cells=cells,
     )
+
+
+def common_fault(statements: Sequence[Statement]) -> str | None:
+    """Why the last attempt failed, when every single one failed for the sandbox: then no harness ever had its turn."""
+    ended = [claim(s, AttemptClassified) for s in statements if s.kind is StatementKind.ATTEMPT_CLASSIFIED]
+    return ended[-1].reason if ended and all(each.end is EndKind.INFRASTRUCTURE for each in ended) else None
 
 
 def _state(kinds: set[StatementKind], complete: bool, halted: bool, stopped: bool) -> RoundState:

@@ -8,10 +8,10 @@ from typing import Final
 
 from controller.adapters.journal_sql import SqlJournal
 from controller.conductor.checkpoints import Checkpoints
-from controller.conductor.status import RoundStatus, round_status
+from controller.conductor.status import RoundStatus, common_fault, round_status
 from controller.domain.plan import RoundManifest
 from controller.domain.statement import StatementKind
-from controller.errors import RoundNotFound
+from controller.errors import MachineUnsupported, RoundNotFound
 from controller.freeze import load_frozen
 from controller.settings import Settings
 from controller.wiring.tools import local_files, publisher, system_clock
@@ -74,3 +74,17 @@ def read_status(round_dir: Path) -> RoundStatus:
         return round_status(found.manifest, found.journal.statements())
     finally:
         found.journal.close()
+
+
+def require_working_sandboxes(round_dir: Path) -> None:
+    """Raises MachineUnsupported when no attempt of the round got as far as its harness."""
+    found = read_round(round_dir)
+    try:
+        fault = common_fault(found.journal.statements())
+    finally:
+        found.journal.close()
+    if fault is not None:
+        raise MachineUnsupported(
+            f"round {found.manifest.round_id}: no attempt reached its harness; the last one: {fault}",
+            remedy=f"Run `fairtrial doctor`, and read the logs in {found.directory / 'services'}.",
+        )
