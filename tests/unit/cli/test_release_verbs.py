@@ -53,18 +53,16 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulation:
     monkeypatch.setenv("HOME", str(tmp_path / "home-of-the-publisher"))
     monkeypatch.setattr(getpass, "getuser", lambda: "publishers-user")
     monkeypatch.setattr(os, "uname", lambda: type("Name", (), {"nodename": HOST})())
-    found = Simulation(tmp_path, says="0.05")
+    found = Simulation(tmp_path, says="0.05", journal=SqlJournal.in_directory)
     (found.directory / "round.secret").write_bytes(b"s" * 32)
-    journal = SqlJournal.in_directory(found.directory)
     ledger = SqliteLedger(found.directory / "ledger.sqlite", found.clock, meter=MeterLife(place="here", life="1"))
-    found.journal, found.ledger = journal, ledger  # type: ignore[assignment]
-    frozen = bodies.RoundFrozen(manifest_digest=found.frozen.digest, corpus_root=found.frozen.manifest.corpus_root)
-    journal.append(StatementKind.ROUND_FROZEN, "small", frozen, at=found.clock.now())
+    found.ledger = ledger  # type: ignore[assignment]
     started(found, 1)
     found.conduct(found.world())
     found.settle()
     ledger.close()
-    journal.close()
+    assert isinstance(found.journal, SqlJournal)
+    found.journal.close()
     (tmp_path / "person.pem").write_bytes(pem(FixedSigner("a person"), BestAvailableEncryption(PHRASE)))
     return found
 

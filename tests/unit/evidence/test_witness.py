@@ -156,6 +156,7 @@ Files = dict[str, bytes]
 
 def _with(files: Files, added: Files) -> Files:
     rest = {name: data for name, data in {**files, **added}.items() if name != bundle.INDEX}
+    rest[bundle.SUMS] = bundle.sums(rest)
     return bundle.build(rest, PUBLISHER, round_id="small", manifest_digest=sha256_digest(rest[bundle.MANIFEST]))
 
 
