@@ -87,7 +87,7 @@ def finished(operator: Operator) -> Path:
     plan = write_plan(operator.home)
     operator.run("freeze", str(plan), "--out", str(round_dir))
     operator.run("start", str(round_dir), code=68)  # nobody has authorized it
-    operator.run("authorize", str(round_dir), "--usd", "12")
+    operator.run("authorize", str(round_dir), "--usd", "6")
     kill_when(operator, round_dir, StatementKind.SANDBOX_LEASED)
     kill_when(operator, round_dir, StatementKind.RESULT_ACKNOWLEDGED)
     operator.run("resume", str(round_dir))
