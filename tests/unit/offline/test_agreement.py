@@ -16,9 +16,9 @@ from controller.offline.check import Report, examine
 from controller.offline.examination import STEPS
 from controller.offline.signatures import KeyRing, read_keys
 from tests.unit.conductor.test_protocol_rounds import OTHERS, _round, published
-from tests.unit.evidence.test_check import TAMPERS, Files, Tamper, _resigned
 from tests.world.recorded_round import Protocol
 from tests.world.signer import FixedSigner
+from tests.world.tampering import TAMPERS, Files, Tamper, resigned
 
 RING = FixedSigner().ring
 MUTATIONS, MANY_MUTATIONS = 150, 10_000
@@ -75,7 +75,7 @@ def test_what_the_key_holder_signs_anew_is_refused_at_the_same_step(
 ) -> None:
     files = dict(good_bundle)
     tamper(files)
-    assert failed_step(offline(_resigned(files))) == step
+    assert failed_step(offline(resigned(files))) == step
 
 
 def _disagreements(files: Files, count: int, *, seed: int) -> list[tuple[int, str, int, list[int | None]]]:
@@ -100,7 +100,7 @@ def _disagreements(files: Files, count: int, *, seed: int) -> list[tuple[int, st
             del data[place:]
         changed = {**files, name: bytes(data)}
         is_signed = number // len(names) % 2 == 1 and name != "index.dsse.json"
-        steps = [each(_resigned(changed) if is_signed else changed) for each in (offline_step, full_step)]
+        steps = [each(resigned(changed) if is_signed else changed) for each in (offline_step, full_step)]
         if steps[0] != steps[1] or (steps[0] is None and not is_signed):
             found.append((number, name, place, steps))
     return found

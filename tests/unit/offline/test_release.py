@@ -20,12 +20,12 @@ from controller.offline.plan import Plan, read_plan
 from controller.offline.refusal import Refused
 from controller.offline.release import check_approval
 from controller.offline.signatures import PublicKey, payload_of
-from tests.unit.evidence.test_check import Files, _resigned
 from tests.unit.evidence.test_release_step import CHANGES, excerpts
 from tests.unit.offline.test_agreement import full_step, offline, offline_step, ring
 from tests.unit.publish.test_approval import approve, release
 from tests.world.recorded_round import measured
 from tests.world.signer import FixedSigner
+from tests.world.tampering import Files, resigned
 
 PERSON, STRANGER, PUBLISHER = FixedSigner("person"), FixedSigner("stranger"), FixedSigner()
 LATER = InstantMs(2_000_000_000_000)
@@ -36,7 +36,7 @@ def test_an_excerpt_of_something_else_is_refused(good_bundle: Files, name: str) 
     files = dict(good_bundle)
     excerpts(files, CHANGES[name][0])
     files[bundle.SUMS] = bundle.sums(files)
-    files = _resigned(files)
+    files = resigned(files)
     assert (offline_step(files), full_step(files)) == (11, 11)
 
 
@@ -52,13 +52,13 @@ def test_what_does_not_follow_is_refused(good_bundle: Files, change: Callable[[F
     files = dict(good_bundle)
     change(files)
     files[bundle.SUMS] = bundle.sums(files)
-    files = _resigned(files)
+    files = resigned(files)
     assert (offline_step(files), full_step(files)) == (11, 11)
 
 
 @pytest.mark.parametrize("change", [lambda sums: sums[:-1], lambda sums: b"", lambda sums: sums + sums[:66]])
 def test_sums_that_differ_are_refused(good_bundle: Files, change: Callable[[bytes], bytes]) -> None:
-    files = _resigned({**good_bundle, bundle.SUMS: change(good_bundle[bundle.SUMS])})
+    files = resigned({**good_bundle, bundle.SUMS: change(good_bundle[bundle.SUMS])})
     assert (offline_step(files), full_step(files)) == (11, 11)
 
 
@@ -102,7 +102,7 @@ def test_a_measured_round_that_a_person_approved_is_accepted(tmp_path: Path) -> 
     assert report.steps[10].detail.endswith("approved by a person the manifest names")
     del files[bundle.APPROVAL]
     files[bundle.SUMS] = bundle.sums(files)
-    assert (offline_step(_resigned(files)), full_step(_resigned(files))) == (11, 11)
+    assert (offline_step(resigned(files)), full_step(resigned(files))) == (11, 11)
 
 
 @pytest.mark.parametrize(
