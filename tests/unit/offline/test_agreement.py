@@ -18,7 +18,7 @@ from controller.offline.signatures import KeyRing, read_keys
 from tests.unit.conductor.test_protocol_rounds import OTHERS, _round, published
 from tests.world.recorded_round import Protocol
 from tests.world.signer import FixedSigner
-from tests.world.tampering import TAMPERS, Files, Tamper, resigned
+from tests.world.tampering import Files, resigned
 
 RING = FixedSigner().ring
 MUTATIONS, MANY_MUTATIONS = 150, 10_000
@@ -67,15 +67,6 @@ def test_of_another_protocol_it_checks_all_but_the_analysis_and_says_so(tmp_path
     assert report.passed, report
     assert any("analysis.json, aggregate.json and the" in what and protocol in what for what in report.not_recomputed)
     assert "the analysis was not recomputed here" in report.steps[8].detail
-
-
-@pytest.mark.parametrize(("step", "tamper"), [(t[1], t[3]) for t in TAMPERS], ids=[t[0] for t in TAMPERS])
-def test_what_the_key_holder_signs_anew_is_refused_at_the_same_step(
-    good_bundle: Files, step: int, tamper: Tamper
-) -> None:
-    files = dict(good_bundle)
-    tamper(files)
-    assert failed_step(offline(resigned(files))) == step
 
 
 def _disagreements(files: Files, count: int, *, seed: int) -> list[tuple[int, str, int, list[int | None]]]:
