@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from controller.domain import bodies
 from controller.domain.ids import sha256_digest
 from controller.domain.keys import KeyRing
@@ -55,6 +57,14 @@ def check_commitments(exhibits: Exhibits) -> str:
     return f"{len(manifest.tasks)} tasks under {root}; rate card {manifest.rate_card.name!r}"
 
 
+_ABOUT_ROUND: Final = frozenset(
+    {
+        StatementKind.ROUND_FROZEN, StatementKind.ROUND_AUTHORIZED, StatementKind.ROUND_STARTED,
+        StatementKind.ROUND_STOPPED, StatementKind.ROUND_SETTLED, StatementKind.ROUND_CLOSED,
+    }
+)  # fmt: skip
+
+
 def check_statements(exhibits: Exhibits) -> str:
     """(4) The log is complete, in order, typed, signed in time, and about this manifest."""
     statements = exhibits.statements
@@ -74,6 +84,11 @@ def _check_round_statements(exhibits: Exhibits) -> None:
     for statement in named:
         if _manifest_named(statement) != exhibits.manifest_digest:
             raise BundleRejected(f"statement {statement.sequence} is about another manifest")
+    if claim(named[0], bodies.RoundFrozen).corpus_root != exhibits.manifest.corpus_root:
+        raise BundleRejected("statement 0 freezes another corpus root than the manifest's")
+    for statement in exhibits.statements:
+        if statement.kind in _ABOUT_ROUND and statement.subject != exhibits.manifest.round_id:
+            raise BundleRejected(f"statement {statement.sequence} is about round {statement.subject!r}")
     starts = [claim(s, bodies.RoundStarted) for s in named if s.kind is StatementKind.ROUND_STARTED]
     if not starts:
         raise BundleRejected("the log never says that the round was started")

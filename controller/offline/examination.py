@@ -95,6 +95,12 @@ class Examination:
         for statement in named:
             if statement.claim.manifest_digest != self.digest:
                 raise Refused(f"statement {statement.sequence} is about another manifest")
+        if named[0].claim.corpus_root != self.plan.corpus_root:
+            raise Refused("statement 0 freezes another corpus root than the manifest's")
+        of_round = (*about, said.RoundStopped, said.RoundSettled, said.RoundClosed)
+        for statement in self.log:
+            if isinstance(statement.claim, of_round) and statement.subject != self.plan.round_id:
+                raise Refused(f"statement {statement.sequence} is about round {statement.subject[:60]!r}")
         starts = claims(self.log, said.RoundStarted)
         if not starts:
             raise Refused("the log never says that the round was started")

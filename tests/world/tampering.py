@@ -85,6 +85,18 @@ def alter(kind: StatementKind, position: int = 0, **changes: Any) -> Tamper:
     return tamper
 
 
+def name_subject(kind: StatementKind, subject: str) -> Tamper:
+    """The first statement of that kind is about something else."""
+
+    def tamper(files: Files) -> None:
+        statements = statements_of(files)
+        place = next(i for i, s in enumerate(statements) if s.kind is kind)
+        statements[place] = statements[place].model_copy(update={"subject": subject})
+        relog(files, statements)
+
+    return tamper
+
+
 def normal_answer(position: int) -> Tamper:
     """Call an attempt that was retried a normal answer, in every statement about it."""
 
@@ -247,6 +259,8 @@ TAMPERS: list[tuple[str, int, str, Tamper]] = [
     ("unknown field in a claim", 4, "statement 3 ", alter(K.ATTEMPT_INTENDED, favourite=True)),
     ("no freezing", 4, "does not begin by freezing", drop(K.ROUND_FROZEN)),
     ("frozen twice", 4, "does not begin by freezing", repeat(K.ROUND_FROZEN)),
+    ("another corpus in the log", 4, "freezes another corpus root", alter(K.ROUND_FROZEN, corpus_root=OTHER)),
+    ("closed another round", 4, "is about round 'large'", name_subject(K.ROUND_CLOSED, "large")),
     ("no start", 4, "never says that the round was started", drop(K.ROUND_STARTED)),
     ("not signed at freeze", 4, "not signed at freeze", unsigned(0)),
     ("not signed at the start", 4, "between the start in statement 2 and an attempt", unsigned(1)),
