@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from benchmarks.analysis import analysis
 from benchmarks.bootstrap import bootstrap
+from benchmarks.check import check
 from benchmarks.leases import leases
 from benchmarks.meter import meter
 
@@ -20,6 +21,7 @@ def main() -> int:
         "leases": leases,
         "analysis": analysis,
         "bootstrap": bootstrap,
+        "check": check,
         "meter": meter,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)

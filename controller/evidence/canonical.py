@@ -22,13 +22,30 @@ DEPTH_MAX: Final = 64  # no record of ours nests deeper than 10
 INTEGER_MAX: Final = 2**53 - 1  # the largest that every JSON reader holds exactly
 
 
+def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in items:
+        if key in found:
+            raise NotCanonical(f"key {key!r} appears twice in one object")
+        found[key] = value
+    return found
+
+
+def _refuse(text: str) -> NoReturn:
+    raise NotCanonical(f"{text[:40]} is not an integer; signed JSON holds no floats")
+
+
+# Made once: a log of 10,000 attempts has 100,000 lines.
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_refuse, parse_constant=_refuse)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def dumps(value: Any) -> bytes:
     """The RFC 8785 bytes of a JSON value. Raises NotCanonical for floats and what JSON can't hold exactly."""
     try:
         if _has_plain_keys(value, "$", 0):
             # The standard encoder escapes as RFC 8785 does, and is ten times as fast as a pure Python one.
-            text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-            return text.encode("utf-8")
+            return _ENCODER.encode(value).encode("utf-8")
         return rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, TypeError) as error:
         raise NotCanonical(f"value has no canonical form: {error}") from error
@@ -44,25 +61,10 @@ def loads(data: bytes, where: str) -> Any:
 
     Raises NotCanonical for duplicate keys, floats, NaN, bad UTF-8, excess depth and any other spelling of the value.
     """
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in items:
-            if key in found:
-                raise NotCanonical(f"{where}: key {key!r} appears twice in one object")
-            found[key] = value
-        return found
-
-    def refuse(text: str) -> NoReturn:
-        raise NotCanonical(f"{where}: {text[:40]} is not an integer; signed JSON holds no floats")
-
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_float=refuse, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:  # ValueError covers bad UTF-8, bad JSON and endless digits
-        raise NotCanonical(f"{where}: {error}") from error
-    try:
+        value = _DECODER.decode(data.decode("utf-8"))
         expected = dumps(value)
-    except NotCanonical as error:
+    except (ValueError, RecursionError, NotCanonical) as error:  # ValueError: bad UTF-8, bad JSON and endless digits
         raise NotCanonical(f"{where}: {error}") from error
     if expected != data:
         place = next((i for i, (a, b) in enumerate(zip(expected, data, strict=False)) if a != b), len(expected))
