@@ -15,18 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from controller.adapters.files_durable import LocalFiles
-from controller.analyse.frozen import analyse_frozen
 from controller.conductor.recompute import RoundRecompute
-from controller.domain.ids import sha256_digest
 from controller.domain.plan import LogicalRun, RoundManifest
 from controller.evidence import bundle
 from controller.evidence.approval import approval_name, approved_of, sign_approval
 from controller.evidence.canonical import canonical
 from controller.evidence.check import STEPS
-from controller.protocols.cost_index.estimates import CostIndexAnalysis
-from controller.protocols.optimizer_matrix.estimates import OptimizerAnalysis
 from controller.publish import publish
-from controller.publish.report_tables import render_tables
 from tests.world.bundle_defect_tables import APPROVALS, RESIGNED, SUMMED, UNSIGNED, others
 from tests.world.bundle_defects import LATER, PERSON, RIVAL, SmallOrderSigner, signed_by
 from tests.world.recorded_round import Protocol, RecordedRound, conducted, inputs, measured
@@ -182,12 +177,6 @@ def _good(directory: Path) -> dict[str, Files]:
     others_: tuple[tuple[Protocol, int], ...] = (("cost-index", 2), ("optimizer-matrix", 1))
     for protocol, repeats in others_:
         found = conducted(directory / protocol, given=inputs(protocol=protocol, replicates=repeats))
-        dataset = (found.directory / bundle.DATASET).read_bytes()
-        made, _ = analyse_frozen(found.manifest, dataset)
-        assert isinstance(made, CostIndexAnalysis | OptimizerAnalysis)
-        found.report = render_tables(
-            found.manifest, found.manifest_digest, sha256_digest(dataset), made, isolation="vm"
-        )
         good[protocol] = _published(found)
     found = measured(directory / MEASURED)
     shown = {name: (found.directory / name).read_bytes() for name in (bundle.MANIFEST, bundle.DATASET, bundle.ANALYSIS)}
