@@ -174,8 +174,8 @@ def _resigned(base: Files, tamper: Tamper) -> Files:
 def _good(directory: Path) -> dict[str, Files]:
     small = conducted(directory / "harness-round")
     good = {"harness-round": _published(small)}
-    others_: tuple[tuple[Protocol, int], ...] = (("cost-index", 2), ("optimizer-matrix", 1))
-    for protocol, repeats in others_:
+    repeats_of: dict[Protocol, int] = {"cost-index": 2, "optimizer-matrix": 1}
+    for protocol, repeats in repeats_of.items():
         found = conducted(directory / protocol, given=inputs(protocol=protocol, replicates=repeats))
         good[protocol] = _published(found)
     found = measured(directory / MEASURED)

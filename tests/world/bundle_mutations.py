@@ -38,11 +38,13 @@ LOG, LEDGER, EXCERPTS, DATASET = bundle.STATEMENTS, bundle.LEDGER, bundle.EXCERP
 FREE_CLAIMS: Final[Mapping[K, frozenset[str]]] = {
     K.ROUND_STARTED: frozenset({"epoch", "pool"}),
     K.ATTEMPT_INTENDED: frozenset({"epoch"}),
-    K.SANDBOX_LEASED: frozenset({"created_at", "expires_at"}),
+    K.SANDBOX_LEASED: frozenset({"created_at", "expires_at", "generation"}),  # a later one may have been destroyed
     K.ISOLATION_RECEIPT: frozenset({"receipt_digest", "probes_refused", "mismatches"}),
     K.RESULT_ACKNOWLEDGED: frozenset({"missing", "reason"}),
     K.SANDBOX_DESTROYED: frozenset({"existed", "proof", "generation"}),
-    K.VERDICT: frozenset({"detail", "passed", "failed", "cases", "output"}),
+    K.VERDICT: frozenset(
+        {"gates", "output"}
+    ),  # names of gates in a verdict that failed; the exit code is in an excerpt
     K.ATTEMPT_SETTLED: frozenset({"problems"}),
 }
 MAY_BE_MISSING: Final = frozenset({K.SANDBOX_LEASED, K.ISOLATION_RECEIPT})  # the latter of attempts without success
