@@ -8,7 +8,7 @@ from controller.evidence.check import STEPS
 from tests.unit.offline.test_agreement import full_step, offline_step
 from tests.world.bundle_mutations import MUTATORS, Survey, good_bundles, mutations, survey
 
-SOME, MANY = 480, 12_000
+SOME, MANY = 480, 10_000
 NAMES = {f"{number} {name}" for number, (name, _) in enumerate(STEPS, start=1)}
 
 
