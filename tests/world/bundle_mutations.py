@@ -42,9 +42,7 @@ FREE_CLAIMS: Final[Mapping[K, frozenset[str]]] = {
     K.ISOLATION_RECEIPT: frozenset({"receipt_digest", "probes_refused", "mismatches"}),
     K.RESULT_ACKNOWLEDGED: frozenset({"missing", "reason"}),
     K.SANDBOX_DESTROYED: frozenset({"existed", "proof", "generation"}),
-    K.VERDICT: frozenset(
-        {"gates", "output"}
-    ),  # names of gates in a failed verdict; the exit code is in an excerpt
+    K.VERDICT: frozenset({"gates", "output"}),  # names of gates in a failed verdict; the exit code is in an excerpt
     K.ATTEMPT_SETTLED: frozenset({"problems"}),
 }
 MAY_BE_MISSING: Final = frozenset({K.SANDBOX_LEASED, K.ISOLATION_RECEIPT})  # the latter of attempts without success
