@@ -216,8 +216,8 @@ def grant(**changes: Any) -> Tamper:
 
     def tamper(files: Files) -> None:
         payload = json.loads(base64.b64decode(json.loads(files[bundle.AUTHORIZATION])["payload"]))
-        payload["caps"].update(changes.pop("caps", {}))
-        altered = dumps({**payload, **changes})
+        caps = {**payload["caps"], **changes.get("caps", {})}
+        altered = dumps({**payload, **changes, "caps": caps})
         files[bundle.AUTHORIZATION] = sign(AUTHORIZATION_TYPE, altered, SIGNER)
         digest = sha256_digest(altered)
         alter(K.ROUND_AUTHORIZED, authorization_digest=digest)(files)
