@@ -108,7 +108,7 @@ def _manifest(exhibits: HoldoutExhibits) -> str:
             raise BeaconRejected("the commitment claims to be older than the manifest it names")
         named, relation = manifest.round_id, "of the manifest that the request is bound to"
     else:
-        named, relation = _amended(exhibits), "of an amendment that names this selection"
+        named, relation = _amended(exhibits, manifest), "of an amendment that names this selection"
     if named != request.round_id:
         raise BeaconRejected(f"the manifest is of round {named}, the request of {request.round_id}")
     if candidates(manifest.tasks) != request.candidates:
@@ -116,20 +116,20 @@ def _manifest(exhibits: HoldoutExhibits) -> str:
     return f"{len(request.candidates)} holdouts {relation}"
 
 
-def _amended(exhibits: HoldoutExhibits) -> str:
+def _amended(exhibits: HoldoutExhibits, manifest: RoundManifest) -> str:
     """The id of the round that the manifest amends, if that one is the request's and the choice is this record's."""
-    value = loads(exhibits.manifest, "manifest")
-    amends, selection = value.get("amends"), value.get("selection")
-    wanted = exhibits.request.manifest_digest
-    if amends is None or amends["manifest_digest"] != wanted:
+    wanted, amends = exhibits.request.manifest_digest, manifest.amends
+    if amends is None or amends.manifest_digest != wanted:
         raise BeaconRejected(f"the request is bound to {wanted}, and the manifest neither is that nor amends it")
     digests = {
         "record_digest": sha256_digest(canonical(exhibits.selection)),
         "request_digest": sha256_digest(canonical(exhibits.request)),
     }
+    # Only the manifests of one protocol have a selection, which the engine's view of a round leaves out.
+    selection = loads(exhibits.manifest, "manifest").get("selection")
     if selection != digests | {"scenario": exhibits.selection.task}:
         raise BeaconRejected("the manifest amends the request's, but its selection is not this record's")
-    return str(amends["round_id"])
+    return amends.round_id
 
 
 def _round(exhibits: HoldoutExhibits) -> str:
