@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from controller.domain.limits import TASKS_MAX
 from controller.domain.sealed import PARTS, Part, RevealMark, SealedTask
 from controller.errors import InvalidTask
 from controller.evidence.canonical import canonical, parse
@@ -23,7 +24,6 @@ from controller.ports.named_files import read_named
 TASK: Final = "task.json"
 MARK: Final = "revealed.json"
 NAMES: Final = frozenset({TASK, MARK, *(f"{part}.sealed" for part in PARTS)})
-TASKS_MAX: Final = 5_000
 TASK_BYTES_MAX: Final = 2**20  # a thousand recipients
 PART_BYTES_MAX: Final = 64 * 2**20  # a base of 32 MiB in base64, and its names
 RESTORE: Final = "Name a directory that `fairtrial task seal` wrote, or restore the store from the curators' copy."

@@ -9,13 +9,13 @@ from typing import Final
 from pydantic import Field
 
 from controller.domain.dataset import LogicalRunRow
+from controller.domain.limits import TASKS_MAX
 from controller.domain.plan import Seed
 from controller.domain.record import Record
 from controller.errors import InvalidInput
 from controller.protocols.harness_round.decision import MARGIN_POINTS, SAVING_PERCENT
 from controller.protocols.harness_round.manifest import RESAMPLES, HarnessRoundManifest, all_pairs
 
-TASKS_MAX: Final = 5_000  # each takes 240 kB of draws with 10,000 resamples: 1.2 GB in all
 ARMS_MAX: Final = 100  # 4,950 pairs; from 251 on, Holm's first step can reject nothing with 10,000 resamples
 
 

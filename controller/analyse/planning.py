@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from controller.analyse.plan import ARMS_MAX, TASKS_MAX
+from controller.analyse.plan import ARMS_MAX
+from controller.domain.limits import TASKS_MAX
 from controller.domain.record import Record, field_faults
 from controller.errors import InvalidInput
 from controller.protocols.harness_round.decision import TieBreak

@@ -10,6 +10,7 @@ from controller.domain.money import UsdText
 from controller.domain.record import Record
 
 GIB: Final = 2**30
+TASKS_MAX: Final = 5_000  # of a round; draws of 240 kB each are 1.2 GB, and a glob that catches more is a mistake
 
 
 class SandboxLimits(Record):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from controller.domain.ids import sha256_digest
 from controller.domain.json_files import parse_record
 from controller.domain.keys import KeyRing
+from controller.domain.limits import TASKS_MAX
 from controller.domain.plan import RoundManifest
 from controller.domain.rate_card import CARD_BYTES_MAX
 from controller.domain.record import Record
@@ -27,7 +28,6 @@ from controller.ports.signer import Signer
 from controller.protocols.manifests import parse_manifest
 
 R = TypeVar("R", bound=Record)
-TASKS_MAX: Final = 5_000  # a glob that catches more is a mistake
 
 
 @dataclass(frozen=True)
