@@ -6,13 +6,9 @@ import itertools
 import sys
 from pathlib import Path
 
-from controller.adapters.files_durable import LocalFiles
-from controller.conductor.recompute import RoundRecompute
 from controller.domain.authorization import Caps
 from controller.evidence import bundle
-from controller.publish import publish
 from tests.world.recorded_round import STORIES, conducted, inputs, task_entry
-from tests.world.signer import FixedSigner
 
 REPEATS = 3
 ARMS = 2
@@ -31,14 +27,7 @@ def make(directory: Path, attempts: int) -> Path:
     given = given.model_copy(update={"plan": given.plan.model_copy(update={"envelope": caps})})
     stories = dict(enumerate(itertools.islice(itertools.cycle(told), runs)))
     found = conducted(directory / "round", stories=stories, caps=caps, given=given)
-    return publish(
-        found.directory,
-        directory / "release",
-        found.records(),
-        files=LocalFiles(),
-        signer=FixedSigner(),
-        recompute=RoundRecompute(),
-    ).path
+    return found.publish().path
 
 
 if __name__ == "__main__":

@@ -14,11 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.adapters.files_durable import LocalFiles
-from controller.conductor.recompute import RoundRecompute
-from controller.publish import publish
 from tests.world.recorded_round import conducted
-from tests.world.signer import FixedSigner
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 10
@@ -57,15 +53,7 @@ def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("rounds")
-    found = conducted(directory / "small")
-    return publish(
-        found.directory,
-        directory / "release",
-        found.records(),
-        files=LocalFiles(),
-        signer=FixedSigner(),
-        recompute=RoundRecompute(),
-    ).path
+    return conducted(directory / "small").publish().path
 
 
 def alone(python: Path, checker: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

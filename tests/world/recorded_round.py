@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from controller.adapters.files_durable import LocalFiles
 from controller.authorize import authorize
@@ -41,7 +41,7 @@ from controller.freeze.plan import PlanArm, RoundPlan
 from controller.freeze.sections import CostIndexSection, OptimizerSection
 from controller.protocols.cost_index.manifest import SpendBoundary
 from controller.protocols.optimizer_matrix.manifest import Candidate, ProbeBoundary
-from controller.publish import RoundRecords, Version
+from controller.publish import Published, RoundRecords, Version, publish
 from controller.schedule import allocation
 from controller.settle import settle_attempt, settle_round, settled_usd
 from tests.world.clock import StepClock
@@ -251,6 +251,18 @@ class RecordedRound:
     def records(self) -> RoundRecords:
         self.sign()
         return RoundRecords(statements=self.statements, ledger=self.ledger, refusals=self.refusals, report=self.told)
+
+    def publish(self, **options: Any) -> Published:
+        """Publish the round beside its directory, as its operator does."""
+        return publish(
+            self.directory,
+            self.directory.parent / "release",
+            self.records(),
+            files=LocalFiles(),
+            signer=FixedSigner(),
+            recompute=RoundRecompute(),
+            **options,
+        )
 
     def told(self, versions: tuple[Version, ...]) -> str:
         """The report, with what its versions correct."""

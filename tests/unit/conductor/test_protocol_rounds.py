@@ -25,7 +25,6 @@ from controller.evidence.canonical import parse_lines
 from controller.evidence.check import check
 from controller.protocols.cost_index.estimates import CostIndexAnalysis
 from controller.protocols.optimizer_matrix.estimates import OptimizerAnalysis
-from controller.publish import Published, publish
 from controller.publish.report_tables import render_tables
 from tests.world.recorded_round import STORIES, WALL_MS, Protocol, RecordedRound, Try, conducted, inputs
 from tests.world.signer import FixedSigner
@@ -59,20 +58,9 @@ def report(found: RecordedRound, isolation: str = "vm") -> str:
     return render_tables(found.manifest, found.manifest_digest, dataset, analysis(found), isolation=isolation)
 
 
-def published(found: RecordedRound) -> Published:
-    return publish(
-        found.directory,
-        found.directory.parent / "release",
-        found.records(),
-        files=LocalFiles(),
-        signer=FixedSigner(),
-        recompute=RoundRecompute(),
-    )
-
-
 @pytest.mark.parametrize("protocol", OTHERS)
 def test_a_round_of_any_protocol_is_published_and_checked(tmp_path: Path, protocol: Protocol) -> None:
-    release = published(_round(tmp_path, protocol))
+    release = _round(tmp_path, protocol).publish()
     files = LocalFiles().read_directory(release.path, bytes_max=bundle.BUNDLE_BYTES_MAX)
     checked = check(files, RoundRecompute(), keys=FixedSigner().ring)
     assert checked.passed and checked.kind == "rehearsal"
@@ -88,7 +76,7 @@ def test_a_changed_result_is_not_published(tmp_path: Path, protocol: Protocol, n
     path = found.directory / name
     path.write_bytes(path.read_bytes().replace(b'"rehearsal"', b'"measured"'))
     with pytest.raises(NotPublishable, match=rf"check step 9 .*{name} does not follow"):
-        published(found)
+        found.publish()
 
 
 def test_the_index_counts_what_happened_and_is_not_qualified(tmp_path: Path) -> None:
@@ -232,7 +220,7 @@ def test_a_stopped_index_is_published_with_its_missing_runs(tmp_path: Path) -> N
     found.log(K.ROUND_CLOSED, "small", bodies.RoundClosed.model_validate_json(json.dumps(closing[1].body)))
     found.analyse()
     found.report = report(found)
-    assert published(found).report.passed
+    assert found.publish().report.passed
     made = analysis(found)
     assert isinstance(made, CostIndexAnalysis)
     assert sum(cell.unknown for cell in made.cells) == 5

@@ -15,7 +15,7 @@ from controller.evidence.check import examine as examine_full
 from controller.offline.check import Report, examine
 from controller.offline.examination import STEPS
 from controller.offline.signatures import KeyRing, read_keys
-from tests.unit.conductor.test_protocol_rounds import OTHERS, _round, published
+from tests.unit.conductor.test_protocol_rounds import OTHERS, _round
 from tests.world.recorded_round import Protocol
 from tests.world.signer import FixedSigner
 from tests.world.tampering import Files, resigned
@@ -62,7 +62,7 @@ def test_a_good_bundle_is_accepted_with_every_step_and_what_was_left_out(good_bu
 
 @pytest.mark.parametrize("protocol", OTHERS)
 def test_of_another_protocol_it_checks_all_but_the_analysis_and_says_so(tmp_path: Path, protocol: Protocol) -> None:
-    release = published(_round(tmp_path, protocol))
+    release = _round(tmp_path, protocol).publish()
     report = offline(LocalFiles().read_directory(release.path, bytes_max=BUNDLE_BYTES_MAX))
     assert report.passed, report
     assert any("analysis.json, aggregate.json and the" in what and protocol in what for what in report.not_recomputed)

@@ -22,7 +22,7 @@ from controller.offline.release import check_approval
 from controller.offline.signatures import PublicKey, payload_of
 from tests.unit.evidence.test_release_step import CHANGES, excerpts
 from tests.unit.offline.test_agreement import full_step, offline, offline_step, ring
-from tests.unit.publish.test_approval import approve, release
+from tests.unit.publish.test_approval import approve
 from tests.world.recorded_round import measured
 from tests.world.signer import FixedSigner
 from tests.world.tampering import Files, resigned
@@ -95,7 +95,7 @@ def test_an_approval_is_by_a_person_of_the_manifest_of_exactly_this_and_after_th
 def test_a_measured_round_that_a_person_approved_is_accepted(tmp_path: Path) -> None:
     found = measured(tmp_path / "small")
     approve(found)
-    files = LocalFiles().read_directory(release(found).path, bytes_max=bundle.BUNDLE_BYTES_MAX)
+    files = LocalFiles().read_directory(found.publish().path, bytes_max=bundle.BUNDLE_BYTES_MAX)
     report = offline(files)
     assert report.passed, report
     assert report.kind == "measured"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from controller.errors import NotApproved, NotPublishable
 from controller.evidence import bundle
 from controller.evidence.approval import Approved, approval_name, approved_of, sign_approval
 from controller.evidence.check import examine
-from controller.publish import Published, Version, publish
+from controller.publish import Version
 from tests.world.recorded_round import RecordedRound, conducted, measured
 from tests.world.signer import FixedSigner
 
@@ -26,18 +25,6 @@ LATER = InstantMs(2_000_000_000_000)
 @pytest.fixture
 def found(tmp_path: Path) -> RecordedRound:
     return measured(tmp_path / "small")
-
-
-def release(found: RecordedRound, **options: Any) -> Published:
-    return publish(
-        found.directory,
-        found.directory.parent / "release",
-        found.records(),
-        files=LocalFiles(),
-        signer=PUBLISHER,
-        recompute=RoundRecompute(),
-        **options,
-    )
 
 
 def what_lies_there(found: RecordedRound, report: str | None = None) -> Approved:
@@ -63,7 +50,7 @@ def approve(
 
 def test_without_an_approval_nothing_leaves_and_the_report_to_read_is_named(found: RecordedRound) -> None:
     with pytest.raises(NotApproved, match=sha256_digest(found.report.encode())) as caught:
-        release(found)
+        found.publish()
     assert (found.directory / "report.html").read_text() == found.report
     assert str(found.directory / "report.html") in str(caught.value)
     assert not (found.directory.parent / "release").exists()
@@ -71,27 +58,27 @@ def test_without_an_approval_nothing_leaves_and_the_report_to_read_is_named(foun
 
 def test_an_approved_round_is_published_with_its_approval_and_checked(found: RecordedRound) -> None:
     approve(found)
-    published = release(found)
+    published = found.publish()
     step = published.report.steps[-1]
     assert (step.number, step.name, step.passed) == (11, "release", True)
     assert step.detail.endswith("approved by a person the manifest names")
     assert (published.path / bundle.APPROVAL).is_file()
-    assert release(found).version == 1, "unchanged"
+    assert found.publish().version == 1, "unchanged"
 
 
 def test_a_report_that_changes_needs_a_new_approval(found: RecordedRound) -> None:
     approve(found)
-    release(found)
+    found.publish()
     found.report += "<p>More."
     with pytest.raises(NotApproved):
-        release(found, correction="More is said.")
+        found.publish(correction="More is said.")
     told = found.told((Version(number=1, correction=None), Version(number=2, correction="More is said.")))
     assert (found.directory / "report.html").read_text() == told
     approve(found, what_lies_there(found, told))
-    assert release(found, correction="More is said.").version == 2
+    assert found.publish(correction="More is said.").version == 2
     with pytest.raises(NotApproved):
         found.report += "<p>And more."
-        release(found, correction="Once again.")
+        found.publish(correction="Once again.")
 
 
 @pytest.mark.parametrize("name", ["manifest_digest", "dataset_digest", "analysis_digest", "report_digest"])
@@ -100,22 +87,22 @@ def test_an_approval_of_something_else_is_none(found: RecordedRound, name: str) 
     wrong = right.model_copy(update={name: sha256_digest(b"something else")})
     approve(found, wrong)
     with pytest.raises(NotApproved):
-        release(found)
+        found.publish()
     approve(found, wrong, under=right)
     with pytest.raises(NotPublishable, match=r"step 11 \(release\): .* it approves another"):
-        release(found)
+        found.publish()
 
 
 @pytest.mark.parametrize("signer", [STRANGER, PUBLISHER], ids=["stranger", "publisher"])
 def test_nobody_but_a_person_whom_the_manifest_names_can_approve(found: RecordedRound, signer: FixedSigner) -> None:
     approve(found, by=signer)
     with pytest.raises(NotPublishable, match=r"step 11 \(release\): .* not a trusted key"):
-        release(found)
+        found.publish()
 
 
 def test_a_key_that_also_publishes_is_nobodys_approval(found: RecordedRound) -> None:
     approve(found)
-    published = release(found)
+    published = found.publish()
     files = LocalFiles().read_directory(published.path, bytes_max=bundle.BUNDLE_BYTES_MAX)
     both = PUBLISHER.ring.model_copy(update={"keys": (*PUBLISHER.ring.keys, PERSON.key)})
     step = examine(files, RoundRecompute(), keys=both).steps[-1]
@@ -126,21 +113,21 @@ def test_a_key_that_also_publishes_is_nobodys_approval(found: RecordedRound) -> 
 def test_an_approval_from_before_the_close_is_none(found: RecordedRound) -> None:
     approve(found, at=InstantMs(found.statements[-1].at - 1))
     with pytest.raises(NotPublishable, match="given before the round was closed"):
-        release(found)
+        found.publish()
 
 
 def test_a_rehearsal_needs_none_and_a_wrong_one_is_still_refused(tmp_path: Path) -> None:
     found = conducted(tmp_path / "small")
     approve(found, by=STRANGER)
     with pytest.raises(NotPublishable, match="not a trusted key"):
-        release(found)
+        found.publish()
     next((found.directory / "approvals").iterdir()).unlink()
-    assert release(found).report.steps[-1].detail.endswith("a rehearsal needs no approval")
+    assert found.publish().report.steps[-1].detail.endswith("a rehearsal needs no approval")
 
 
 def test_a_publisher_can_not_drop_the_approval_afterwards(found: RecordedRound) -> None:
     approve(found)
-    files = LocalFiles().read_directory(release(found).path, bytes_max=bundle.BUNDLE_BYTES_MAX)
+    files = LocalFiles().read_directory(found.publish().path, bytes_max=bundle.BUNDLE_BYTES_MAX)
     rest = {name: data for name, data in files.items() if name not in (bundle.INDEX, bundle.APPROVAL, bundle.SUMS)}
     rest[bundle.SUMS] = bundle.sums(rest)
     again = bundle.build(rest, PUBLISHER, round_id="small", manifest_digest=found.manifest_digest)

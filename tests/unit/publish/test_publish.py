@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,25 +16,13 @@ from controller.errors import InvalidInput, LeakFound, NotPublishable, RoundNotF
 from controller.evidence import bundle
 from controller.evidence.canonical import parse
 from controller.evidence.envelope import INDEX_TYPE, check
-from controller.publish import AttemptSecrets, Names, Private, Published, publish
+from controller.publish import AttemptSecrets, Names, Private, publish
 from controller.publish.rules import leaks, open_gates
 from tests.world.recorded_round import RecordedRound, conducted
 from tests.world.signer import FixedSigner
 
 SIGNER = FixedSigner()
 TOKEN = b"rt_" + b"0123456789abcdef" * 4
-
-
-def _publish(found: RecordedRound, **options: Any) -> Published:
-    return publish(
-        found.directory,
-        found.directory.parent / "release",
-        found.records(),
-        files=LocalFiles(),
-        signer=SIGNER,
-        recompute=RoundRecompute(),
-        **options,
-    )
 
 
 @pytest.fixture
@@ -54,23 +41,23 @@ def _index(path: Path) -> bundle.BundleIndex:
 
 
 def test_versions_follow_one_another_and_none_is_overwritten(found: RecordedRound) -> None:
-    first = _publish(found)
+    first = found.publish()
     before = LocalFiles().read_directory(first.path, bytes_max=bundle.BUNDLE_BYTES_MAX)
     assert (first.version, first.report.passed, first.report.kind) == (1, True, "rehearsal")
-    assert _publish(found).version == 1
+    assert found.publish().version == 1
     found.report += "<p>Second edition."
     with pytest.raises(NotPublishable, match="v1 is published, and this version differs from it"):
-        _publish(found)
-    second = _publish(found, correction="A number was wrong.")
+        found.publish()
+    second = found.publish(correction="A number was wrong.")
     assert (second.version, second.path.name) == (2, "v2")
     payload = check((first.path / bundle.INDEX).read_bytes(), INDEX_TYPE, SIGNER.ring)
     assert _index(second.path).supersedes == sha256_digest(payload)
     assert _index(second.path).correction == "A number was wrong."
     assert (_index(first.path).supersedes, _index(first.path).correction) == (None, None)
     assert "v2: A number was wrong." in (second.path / "report.html").read_text()
-    assert _publish(found).version == 2, "nothing changed, so nothing is to be said"
-    assert _publish(found, correction="A number was wrong.").version == 2
-    third = _publish(_longer(found), correction="And another.")
+    assert found.publish().version == 2, "nothing changed, so nothing is to be said"
+    assert found.publish(correction="A number was wrong.").version == 2
+    third = _longer(found).publish(correction="And another.")
     assert third.version == 3
     assert "v2: A number was wrong.<p>v3: And another." in (third.path / "report.html").read_text()
     assert LocalFiles().read_directory(first.path, bytes_max=bundle.BUNDLE_BYTES_MAX) == before
@@ -83,7 +70,7 @@ def test_every_open_gate_is_named(tmp_path: Path) -> None:
     (found.directory / "analysis.json").unlink()
     found.report = "<h1>Results</h1>"
     with pytest.raises(NotPublishable) as caught:
-        _publish(found)
+        found.publish()
     lines = str(caught.value).splitlines()
     assert [line.split(": ")[1] for line in lines] == ["closed", "settled", "analysed", "marked"]
     assert not (tmp_path / "release").exists()
@@ -102,7 +89,7 @@ def test_a_stopped_round_may_be_published_as_incomplete(tmp_path: Path) -> None:
     total = next(row for row in found.statements if row.kind is StatementKind.ATTEMPT_SETTLED).body
     figures = {"usd": total["usd"], "floor_usd": total["usd"], "figure": Figure.EXACT}
     found.close(bodies.RoundSettled(attempts=1, requests=total["requests"], invalid_runs=(), **figures))
-    report = _publish(found).report
+    report = found.publish().report
     assert report.passed
     assert "7 halted or stopped" in report.steps[5].detail
 
@@ -134,7 +121,7 @@ def test_a_log_that_nobody_signed_is_not_published(found: RecordedRound) -> None
 def test_what_a_stranger_would_refuse_is_not_published(found: RecordedRound) -> None:
     found.ledger[0] = found.ledger[0].model_copy(update={"usd": "0.000001"})
     with pytest.raises(NotPublishable, match=r"check step 7 \(charges\): .* is charged"):
-        _publish(found)
+        found.publish()
     assert not (found.directory.parent / "release").exists()
 
 
@@ -170,7 +157,7 @@ def test_a_leak_in_any_file_stops_the_release(found: RecordedRound, text: bytes,
     patch = next((found.directory / "patches").iterdir())
     patch.write_bytes(b"+ " + text + b"\n")
     with pytest.raises(LeakFound) as caught:
-        _publish(found, private=PRIVATE)
+        found.publish(private=PRIVATE)
     assert f"patches/{patch.name} holds {kind}" in str(caught.value) or f"{patch.name} {kind}" in str(caught.value)
     assert text.decode() not in str(caught.value)
     assert not (found.directory.parent / "release").exists()
